@@ -201,11 +201,29 @@ __device__ __forceinline__ void la_wait_phase(la_u32 barrier, la_u32 parity, int
 
 CLUSTER_PRELUDE = (
     r"""
-#ifndef LA_HOST
+#ifdef LA_HOST
+#define __cluster_dims__(...)
+#define la_wait_parity_cluster la_wait_parity
+#else
+// As la_wait_parity, for arrivals and bytes that come from other blocks of the cluster.
+__device__ __forceinline__ bool la_wait_parity_cluster(la_u32 barrier, la_u32 parity)
+{
+    for (int spin = 0; spin < LA_SPIN_LIMIT; ++spin) {
+        la_u32 done;
+        asm volatile("{\n"
+                     ".reg .pred p;\n"
+                     "mbarrier.test_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2;\n"
+                     "selp.u32 %0, 1, 0, p;\n"
+                     "}\n" : "=r"(done) : "r"(barrier), "r"(parity) : "memory");
+        if (done) return true;
+    }
+    return false;
+}
+
 __device__ __forceinline__ la_u32 la_cluster_rank()
 {
     la_u32 rank;
-    asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
     return rank;
 }
 
@@ -220,7 +238,8 @@ __device__ __forceinline__ void la_cluster_wait()
     asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
-// One arrival on the barrier at the same place of another block of the cluster.
+// One arrival on the barrier at the same place of another block of the cluster. It releases the thread's ordinary
+// accesses to the cluster, which takes hundreds of cycles; the relaxed one does not.
 __device__ __forceinline__ void la_arrive_remote(la_u32 barrier, la_u32 rank)
 {
     asm volatile("{\n"
@@ -230,10 +249,26 @@ __device__ __forceinline__ void la_arrive_remote(la_u32 barrier, la_u32 rank)
                  "}\n" :: "r"(barrier), "r"(rank) : "memory");
 }
 
+__device__ __forceinline__ void la_arrive_remote_relaxed(la_u32 barrier, la_u32 rank)
+{
+    asm volatile("{\n"
+                 ".reg .b32 remote;\n"
+                 "mapa.shared::cluster.u32 remote, %0, %1;\n"
+                 "mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [remote];\n"
+                 "}\n" :: "r"(barrier), "r"(rank) : "memory");
+}
+
 // Loads to the same place of every block whose bit of `mask` is set; each gets its bytes on its own barrier.
 """
     + _copies(_MULTICAST, 4)
-    + "#endif\n"
+    + r"""#endif
+
+// As la_wait_phase, in a cluster.
+__device__ __forceinline__ void la_wait_phase_cluster(la_u32 barrier, la_u32 parity, int wait, int k, int& gave_up)
+{
+    if (gave_up == 0 && !la_wait_parity_cluster(barrier, parity)) gave_up = wait << 8 | (k & 0x7FFF) << 16;
+}
+"""
 )
 """What blocks of a cluster need besides ``PRELUDE``."""
 

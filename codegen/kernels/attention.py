@@ -43,6 +43,9 @@ LEAST_SCALE: Final = 2.0**-100
 """So that scaled maxima are normal floats."""
 LOADER_REGISTERS: Final = 24
 MOST_REGISTERS: Final = 240
+SHARE: Final = 6
+"""One in so many registers of a consumer is for other values than scores, sums and packed scores: with fewer, ptxas
+13.0 spills (measured)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +205,7 @@ def attention_kernel(
         shift: The difference of the positions of query 0 and key 0: 0, or keys - queries if the last query sees
             all keys.
         scale: A number from 2^-100 to 2^100; by default 1 / sqrt(columns).
-        tile: (queries, keys) of a tile: 64 queries per consumer, a multiple of 16 keys up to 256.
+        tile: (queries, keys) of a tile: 64 queries per consumer, a multiple of 16 keys that registers suffice for.
         stages: Slots of the rings of K and V, 1 to 8.
         consumers: Warpgroups that multiply, 1 to 3.
         ahead: Whether scores of the next keys are multiplied before the values of these.
@@ -233,6 +236,9 @@ def attention_kernel(
     if tm != GROUP_ROWS * consumers or tn % 16 or tn > 256:
         rule = f"must have {GROUP_ROWS * consumers} queries, and a multiple of 16 keys up to 256"
         raise CHECK.malformed("tile", rule, (tm, tn))
+    held, most = tn // 2 + tn // 4 + columns // 2, consumer_registers(consumers) * (SHARE - 1) // SHARE
+    if held > most:
+        raise CHECK.malformed("tile", f"must need at most {most} registers with {consumers} consumers", held)
     CHECK.integer(stages, "stages", 1, 9)
     if alternate and not (ahead and consumers > 1):
         raise CHECK.malformed("alternate", "must be left out without ahead, or with one consumer", alternate)
@@ -274,12 +280,19 @@ _FLOATS = r"""
 #ifdef LA_HOST
 #define LA_NO_SCORE (-__builtin_inff())
 __device__ __forceinline__ float la_exp2(float x) { return __builtin_exp2f(x); }
+__device__ __forceinline__ float la_reciprocal(float x) { return 1.0f / x; }
 __device__ __forceinline__ float la_max(float x, float y) { return __builtin_fmaxf(x, y); }
 #else
 __device__ __forceinline__ float la_exp2(float x)
 {
     float y;
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+__device__ __forceinline__ float la_reciprocal(float x)
+{
+    float y;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
 }
 __device__ __forceinline__ float la_max(float x, float y) { return fmaxf(x, y); }
@@ -375,7 +388,7 @@ la_settle(o);
 #pragma unroll
 for (int r = 0; r < 2; ++r) {{
     total[r] = la_row_sum(total[r]);
-    keep[r] = total[r] > 0.0f ? 1.0f / total[r] : 0.0f;
+    keep[r] = la_reciprocal(la_max(total[r], 0x1p-100f));  // at least 1, or 0 with values of 0
 }}
 #pragma unroll
 for (int i = 0; i < {sums}; ++i) o[i] *= keep[i / 2 % 2];
@@ -409,11 +422,10 @@ class _Attention:
                 f"{self.name}_{side.lower()}(&map_{side.lower()}, ${side}, $bar, batch, k * {tn}, 0);"
             )
         values = _VALUES.format(scores=tn // 2, sums=columns // 2, steps=tn // 16, rows=GROUP_ROWS)
-        most = (REGISTERS - LOADER_REGISTERS * WARPS * WARP) // (self.consumers * WARPS * WARP) // 8 * 8
         workers = (
             Worker((_loop("load", pipeline.roles[0], load),), WARPS, elected=True, registers=LOADER_REGISTERS),
             Worker((_loop("math", pipeline.roles[1], self.bodies(bool(pipeline.roles[1].trip), numbers)),),
-                   WARPS, self.consumers, registers=min(most, MOST_REGISTERS),
+                   WARPS, self.consumers, registers=consumer_registers(self.consumers),
                    start=numbers.declared().replace("    const", "const") + values),
         )  # fmt: skip
         before = wgmma_prelude(self.dtype, tn) + wgmma_registers_prelude(self.dtype, columns)
@@ -518,6 +530,17 @@ def _loop(name: str, role: Role, bodies: dict[str, str]) -> Loop:
         f"{part} {op.op} {op.buf or op.n}": f"{part}[{place}]" for part, place, op in role.ops() if op.op in BODIES
     }
     return Loop(name, tuple([(places[what], text) for what, text in bodies.items()]))
+
+
+def consumer_registers(consumers: int) -> int:
+    """Return the registers of a consumer's thread.
+
+    Example:
+        >>> [consumer_registers(consumers) for consumers in (1, 2, 3)]
+        [240, 240, 160]
+    """
+    threads = WARPS * WARP
+    return min((REGISTERS - LOADER_REGISTERS * threads) // (consumers * threads) // 8 * 8, MOST_REGISTERS)
 
 
 def packed_scores(keys: int) -> list[list[tuple[int, int]]]:

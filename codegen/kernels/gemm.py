@@ -7,9 +7,10 @@ the same time share rows of A and B in the L2 cache.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from layoutalg.codegen.kernels.answer import CHECK, PERSISTENT_GRID
 from layoutalg.codegen.kernels.arguments import ArrayArgument, Place, checked_places
 from layoutalg.codegen.kernels.ring import checked_tiles, mover, tile_plan, tiles_of_block
 from layoutalg.codegen.launch import place_map
-from layoutalg.codegen.pipeline.emission import Emitted, emit
+from layoutalg.codegen.pipeline.emission import Emitted, emit, launch_registers
 from layoutalg.codegen.pipeline.program import WARP, Loop, Program, Worker
 from layoutalg.codegen.prelude import wgmma_prelude
 from layoutalg.codegen.thread_numbers import Numbers
@@ -38,8 +39,13 @@ GROUP_ROWS: Final = 64
 WARPS: Final = 4
 RESULTS: Final = {"bf16": "la_pack_bf16", "f16": "la_pack_f16"}
 LOADER_REGISTERS: Final = 40
+OTHER_REGISTERS: Final = 32
+"""Registers of a thread that multiplies beside its accumulators: measured with ptxas 13.0, which needs 26."""
 INPUTS: Final = {"bf16": 16, "f16": 16, "e4m3": 32, "e5m2": 32}
 """Operand types, and K of their instruction."""
+
+
+Part = TypeVar("Part", int, str)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +59,8 @@ class MatmulKernel(Checked):
         stages: Slots of the ring.
         maps: Descriptors of A, B and D, relative to their addresses.
         arrays: The arrays that it takes.
-        blocks: The number of tiles; any smaller number of blocks works as well.
+        blocks: The number of tiles; any smaller number of whole clusters works as well.
+        cluster: Blocks of a cluster.
     """
 
     emitted: Emitted
@@ -63,6 +70,7 @@ class MatmulKernel(Checked):
     maps: tuple[bytes, bytes, bytes]
     arrays: tuple[ArrayArgument, ...]
     blocks: int
+    cluster: int = 1
 
     @property
     def kernel(self) -> KernelSource:
@@ -81,13 +89,15 @@ class MatmulKernel(Checked):
         """Return the arguments of a launch, one per parameter.
 
         Args:
-            a: A, M x K row-major: an address, an array for a run on the CPU, or a ``DeviceTensor``.
-            b: B, N x K row-major.
+            a: A in its order: an address, an array for a run on the CPU, or a ``DeviceTensor``.
+            b: B in its order.
             d: D, M x N row-major.
             blocks: Blocks of the launch; by default one per tile.
             status: Array for one status word per block, 1 on success; by default a new array.
         """
         count = CHECK.integer(self.blocks if blocks is None else blocks, "blocks", 1, self.blocks + 1)
+        if count % self.cluster:
+            raise CHECK.malformed("blocks", f"must be a multiple of {self.cluster}, whole clusters", count)
         addresses = checked_places(self.arrays, {"a": a, "b": b, "d": d})
         if status is None:
             status = np.zeros(count, dtype=np.int32)
@@ -96,8 +106,10 @@ class MatmulKernel(Checked):
         return [*[place_map(raw, at) for raw, at in zip(self.maps, addresses, strict=True)], count, status]
 
 
-def matmul_pipeline(stages: int, consumers: int, a: int, b: int, result: int) -> Pipeline:
+def matmul_pipeline(stages: int, consumers: int, a: int, b: int, result: int, cluster: int = 1) -> Pipeline:
     """Return the pipeline: a ring of tiles of A and B, and one slot of results for each consumer.
+
+    The blocks of a cluster have rows of A of their own and share columns of B: each loads its part for all.
 
     Args:
         stages: Slots of the ring.
@@ -105,19 +117,22 @@ def matmul_pipeline(stages: int, consumers: int, a: int, b: int, result: int) ->
         a: Bytes of a tile of A.
         b: Bytes of a tile of B.
         result: Bytes of a result on its way out.
+        cluster: Blocks of a cluster.
 
     Example:
         >>> from layoutalg.proofs.pipeline import verify
-        >>> verify(matmul_pipeline(4, 2, 16384, 32768, 16384)).engine
-        'event graph'
+        >>> [verify(matmul_pipeline(4, 2, 16384, 32768, 16384, cluster)).engine for cluster in (1, 2)]
+        ['event graph', 'event graph']
     """
+    everyone = (tuple(range(cluster)),) if cluster > 1 else ()
     load = (
         Op("wait", bar="empty", ph=-1), Op("arrive_tx", bar="full", bytes=a + b),
-        Op("tma_load", buf="A", bar="full"), Op("tma_load", buf="B", bar="full"),
+        Op("tma_load", buf="A", bar="full"),
+        Op("tma_load", buf="B", bar="full", bytes=b // cluster, multicast=everyone),
     )  # fmt: skip
     multiply = (
         Op("wait", bar="full"), Op("mma", buf="A"), Op("mma", buf="B"), Op("mma_commit"), Op("mma_wait", n=0),
-        Op("arrive", bar="empty", n=WARPS),
+        Op("arrive", bar="empty", n=WARPS, to=everyone),
     )  # fmt: skip
     roles = [Role("load", loop=load)]
     for which in range(consumers):
@@ -128,9 +143,10 @@ def matmul_pipeline(stages: int, consumers: int, a: int, b: int, result: int) ->
         roles += [Role(f"math{which}", loop=multiply), Role(f"store{which}", loop=store, post=(Op("bulk_wait"),))]
     return Pipeline(
         stages,
-        (("full", Barrier(1, stages)), ("empty", Barrier(consumers * WARPS, stages))),
+        (("full", Barrier(1, stages)), ("empty", Barrier(cluster * consumers * WARPS, stages))),
         (("A", Buffer(stages, a)), ("B", Buffer(stages, b)), *[(f"C{i}", Buffer(1, result)) for i in range(consumers)]),
         tuple(roles),
+        cluster=cluster,
     )
 
 
@@ -143,6 +159,9 @@ def gemm_kernel(
     stages: int = 4,
     consumers: int = 2,
     result: str = "bf16",
+    cluster: int = 1,
+    major_a: str = "K",
+    major_b: str = "K",
     together: int = 16,
     out_columns: int = 128,
     name: str | None = None,
@@ -159,6 +178,9 @@ def gemm_kernel(
         stages: Slots of the ring, 2 to 8.
         consumers: Warpgroups that multiply, 1 to 3.
         result: Type of D: bf16 or f16.
+        cluster: Blocks that share the columns of a tile, 1, 2 or 4: each loads a part of B for all.
+        major_a: ``"K"``: A is M x K row-major; ``"MN"``: K x M row-major, for 16-bit types.
+        major_b: ``"K"``: B is N x K row-major; ``"MN"``: K x N row-major, for 16-bit types.
         together: Rows of tiles that are taken together.
         out_columns: Columns of a result that leave at once.
         name: Kernel symbol.
@@ -175,6 +197,8 @@ def gemm_kernel(
     kind = element_type(dtype)
     CHECK.choice(kind.name, "dtype", INPUTS)
     CHECK.choice(result, "result", RESULTS)
+    for argument, major in (("major_a", major_a), ("major_b", major_b)):
+        CHECK.choice(major, argument, ("K", "MN") if kind.bits == 16 else ("K",))
     answer.checked_target(target)
     require_wgmma(target)
     size = kind.bits // 8
@@ -188,34 +212,65 @@ def gemm_kernel(
     if tn % columns or columns % 16 or (columns > 64 and columns % 64):
         raise CHECK.malformed("out_columns", f"must divide {tn}, be a multiple of 16, and of 64 above that", columns)
     CHECK.integer(stages, "stages", 2, 9)
+    if CHECK.integer(cluster, "cluster", 1, 9) and (
+        tn % (cluster * (16 if major_b == "K" else 64)) or cluster & (cluster - 1)
+    ):
+        raise CHECK.malformed("cluster", f"must be a power of two that divides the {tn} columns of a tile", cluster)
+    held, launched = tm // consumers * tn // (WARPS * WARP), launch_registers((1 + consumers) * WARPS * WARP)
+    if held > launched - OTHER_REGISTERS:
+        rule = f"must need at most {launched - OTHER_REGISTERS} accumulators per thread with {consumers} consumers"
+        raise CHECK.malformed("tile", rule, held)
     plans = {
-        "A": tile_plan((m, k), kind.name, (tm, tk), "128B", target, "load"),
-        "B": tile_plan((n, k), kind.name, (tn, tk), "128B", target, "load"),
+        side: tile_plan(_ordered(extents, major), kind.name, _ordered(part, major), "128B", target, "load")
+        for side, extents, part, major in (
+            ("A", (m, k), (tm, tk), major_a),
+            ("B", (n, k), (tn // cluster, tk), major_b),
+        )
+    }
+    plans |= {
         "D": tile_plan((m, n), result, (GROUP_ROWS, columns), "128B" if columns >= 64 else "NONE", target, "store"),
     }
-    a, b = (_operand(side, kind.name, (rows, tk), target) for side, rows in (("A", tm), ("B", tn)))
+    sides = (("A", tm, major_a), ("B", tn, major_b))
+    a, b = (_operand(side, kind.name, (rows, tk), major, target) for side, rows, major in sides)
     pipeline = matmul_pipeline(
-        stages, consumers, plans["A"].expect_tx_bytes, plans["B"].expect_tx_bytes, GROUP_ROWS * columns * 2
+        stages,
+        consumers,
+        plans["A"].expect_tx_bytes,
+        cluster * plans["B"].expect_tx_bytes,
+        GROUP_ROWS * columns * 2,
+        cluster,
     )
-    mt, nt = checked_tiles((m, n), (tm, tn), 1)
+    mt, nt = checked_tiles((m, n), (cluster * tm, tn), 1)
     name = f"la_gemm_{m}x{n}x{k}_{kind.name}" if name is None else checked_name(name)
     program = _program(pipeline, plans, (a, b), (mt, nt, -(-k // tk)), (tm, tn, tk), consumers, result, columns,
-                       CHECK.integer(together, "together", 1), name)  # fmt: skip
+                       CHECK.integer(together, "together", 1), name, cluster)  # fmt: skip
     title = f"D[{m}, {n}] = A[{m}, {k}] B[{n}, {k}]^T, {kind.name} to {result}, tiles of {tm} x {tn} x {tk}."
     emitted = emit(program, name, target, title=title)
     arrays = (
-        ArrayArgument("a", (m, k), size, 128), ArrayArgument("b", (n, k), size, 128),
+        ArrayArgument("a", _ordered((m, k), major_a), size, 128),
+        ArrayArgument("b", _ordered((n, k), major_b), size, 128),
         ArrayArgument("d", (m, n), 2, 128, written=True),
     )  # fmt: skip
     maps = (plans["A"].raw, plans["B"].raw, plans["D"].raw)
-    return MatmulKernel(emitted, (m, n, k), (tm, tn, tk), stages, maps, arrays, mt * nt)
+    return MatmulKernel(emitted, (m, n, k), (tm, tn, tk), stages, maps, arrays, mt * nt * cluster, cluster)
 
 
-def _operand(side: str, dtype: str, tile: tuple[int, int], target: str) -> OperandPlan:
-    """The descriptors of a K-major operand with rows of 128 bytes."""
+def _ordered(extents: tuple[Part, Part], major: str) -> tuple[Part, Part]:
+    """Extents (MN, K) as the array has them, the contiguous dimension last."""
+    return extents if major == "K" else extents[::-1]
+
+
+def _operand(side: str, dtype: str, tile: tuple[int, int], major: str, target: str) -> OperandPlan:
+    """The descriptors of an operand as ``tile_plan`` lays it out: rows of 128 bytes are contiguous in K or in MN."""
     rows, k = tile
-    base = {16: 3, 8: 4}[element_type(dtype).bits]
-    return wgmma(side, dtype, tile, f"Sw<3,{base},3> o 0 o ({rows},{k}):({k},1)", target)
+    bits = element_type(dtype).bits
+    base = {16: 3, 8: 4}[bits]
+    if major == "K":
+        return wgmma(side, dtype, tile, f"Sw<3,{base},3> o 0 o ({rows},{k}):({k},1)", target)
+    across = SPAN * 8 // bits
+    return wgmma(
+        side, dtype, tile, f"Sw<3,{base},3> o 0 o (({across},{rows // across}),{k}):((1,{across * k}),{across})", target
+    )
 
 
 SETTLE = r"""
@@ -230,22 +285,35 @@ __device__ __forceinline__ void la_settle(float (&d)[n])
 }
 """
 _TILE = """\
-const int tile = (int)blockIdx.x + turn * blocks;
+const int tile = (int)blockIdx.x{cluster} + turn * (blocks{cluster});
 const int group = tile / {whole} * {together}, rest = tile % {whole};
 const int rows = {mt} - group < {together} ? {mt} - group : {together};
-const int row = (group + rest % rows) * {tm}, column = rest / rows * {tn};
+const int row = {own}(group + rest % rows) * {all_rows}, column = rest / rows * {tn};
 """
 
 
 def _program(
     pipeline: Pipeline, plans: dict[str, Any], operands: tuple[OperandPlan, OperandPlan], counts: tuple[int, int, int],
-    tile: tuple[int, int, int], consumers: int, result: str, columns: int, together: int, name: str,
+    tile: tuple[int, int, int], consumers: int, result: str, columns: int, together: int, name: str, cluster: int,
 ) -> Program:  # fmt: skip
     (mt, nt, kt), (tm, tn, tk) = counts, tile
     parts = tm // GROUP_ROWS // consumers * (tn // columns)
-    where = _TILE.format(whole=together * nt, together=together, mt=mt, tm=tm, tn=tn)
-    load = (("loop[2]", f"{name}_a(&map_a, $A, $bar, row, step * {tk});"),
-            ("loop[3]", f"{name}_b(&map_b, $B, $bar, column, step * {tk});"))  # fmt: skip
+    where = _TILE.format(
+        whole=together * nt, together=together, mt=mt, tn=tn, all_rows=cluster * tm,
+        own=f"(int)la_cluster_rank() * {tm} + " if cluster > 1 else "", cluster=f" / {cluster}" if cluster > 1 else "",
+    )  # fmt: skip
+    shared: tuple[str, tuple[str, str]] = ("$B, $bar", ("column", f"step * {tk}"))
+    if cluster > 1:
+        part = f"(int)la_cluster_rank() * {tn // cluster}"
+        there = f"$B + la_cluster_rank() * {plans['B'].expect_tx_bytes}, $bar, $mask"
+        shared = there, (f"column + {part}", f"step * {tk}")
+    load = tuple([
+        (f"loop[{place}]", f"{name}_{side}(&map_{side}, {slot}, {', '.join(_ordered(at, major))});")
+        for place, side, slot, at, major in (
+            (2, "a", "$A, $bar", ("row", f"step * {tk}"), operands[0].major),
+            (3, "b", *shared, operands[1].major),
+        )
+    ])  # fmt: skip
     numbers = Numbers()
     multiply, registers = _multiply(operands, tile, consumers)
     write = write_text(columns, result, numbers)
@@ -253,7 +321,7 @@ def _program(
     leave += f"column + step % {tn // columns} * {columns});"
     before = wgmma_prelude(operands[0].problem.dtype, operands[1].rows) + SETTLE
     before += mover(plans["A"], f"{name}_a", "Loads a tile of A.") + mover(
-        plans["B"], f"{name}_b", "Loads a tile of B."
+        plans["B"], f"{name}_b", "Loads a tile of B.", cluster > 1
     )
     before += mover(plans["D"], f"{name}_d", "Stores a part of a result.")
     threads = (1 + consumers) * WARPS * WARP
@@ -270,32 +338,30 @@ def _program(
     parameters = ((MAP_TYPE, "map_a"), (MAP_TYPE, "map_b"), (MAP_TYPE, "map_d"), ("int", PERSISTENT_GRID))
     return Program(
         pipeline, workers, parameters, plans=(("A", plans["A"]), ("B", plans["B"]), ("C0", plans["D"])),
-        turns=tiles_of_block(mt * nt), before=before + "".join(numbers.tables),
+        turns=tiles_of_block(mt * nt, cluster), before=before + "".join(numbers.tables),
     )  # fmt: skip
 
 
 def _multiply(operands: tuple[OperandPlan, OperandPlan], tile: tuple[int, int, int], consumers: int) -> tuple[str, int]:
     """Statements that multiply a consumer's rows of a slot, and the number of accumulators."""
     a, b = operands
-    k = a.problem.instruction_k
-    steps = tile[2] // k
-    groups, across = tile[0] // GROUP_ROWS // consumers, tile[1] // b.rows
-    each = b.rows // 2
+    words = [{(part.mn, part.k): part.encoded for part in plan.tiles} for plan in operands]
+    k, rows, each = a.problem.instruction_k, tile[0] // consumers, b.rows // 2
+    moved = words[0][rows, 0] - words[0][0, 0] if consumers > 1 else 0
+    if any(words[0][mn, at] != words[0][mn % rows, at] + mn // rows * moved for mn, at in words[0]):
+        raise CHECK.malformed("tile", "must have equal steps from consumer to consumer", tile)
     lines = ["la_wgmma_fence();"]
-    row = f" + which * {groups * (a.mn_step or 0)}" if consumers > 1 else ""
-    lines.append(f"const la_u64 a = {a.tiles[0].encoded:#018x}ull + (($A & 0x3FFFF) >> 4){row};")
-    lines.append(f"const la_u64 b = {b.tiles[0].encoded:#018x}ull + (($B & 0x3FFFF) >> 4);")
-    kind = a.problem.dtype
-    turned = "<0, 0>" if k == 16 else ""
-    for group in range(groups):
-        for over in range(across):
-            first = (group * across + over) * each
-            part = "acc" if groups * across == 1 else f"*(float (*)[{each}])(acc + {first})"
-            for s in range(steps):
-                at = group * (a.mn_step or 0) + s * (a.k_step or 0), over * (b.mn_step or 0) + s * (b.k_step or 0)
-                more = "step > 0" if s == 0 else "1"
-                lines.append(f"la_wgmma_m64n{b.rows}k{k}_{kind}{turned}({part}, a + {at[0]}, b + {at[1]}, {more});")
-    return "\n".join(lines), groups * across * each
+    lines.append(f"const la_u64 a = (($A & 0x3FFFF) >> 4){f' + which * {moved}' if consumers > 1 else ''};")
+    lines.append("const la_u64 b = (($B & 0x3FFFF) >> 4);")
+    turned = f"<{a.transpose}, {b.transpose}>" if k == 16 else ""
+    parts = list(itertools.product(range(0, rows, GROUP_ROWS), range(0, tile[1], b.rows)))
+    for number, (row, column) in enumerate(parts):
+        held = "acc" if len(parts) == 1 else f"*(float (*)[{each}])(acc + {number * each})"
+        for at in range(0, tile[2], k):
+            left, right = words[0][row, at], words[1][column, at]
+            call = f"la_wgmma_m64n{b.rows}k{k}_{a.problem.dtype}{turned}"
+            lines.append(f"{call}({held}, a + {left:#x}ull, b + {right:#x}ull, {'1' if at else 'step > 0'});")
+    return "\n".join(lines), len(parts) * each
 
 
 def write_text(

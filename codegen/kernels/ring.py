@@ -28,7 +28,7 @@ PARAMETERS = ((MAP_TYPE, "from"), (MAP_TYPE, "into"), ("int", PERSISTENT_GRID))
 _MOVER = """
 // {title}
 __device__ __forceinline__ void {name}(
-    const la_tensor_map* map, la_u32 tile_address,{barrier} {origins})
+    const la_tensor_map* map, la_u32 tile_address,{barrier}{mask} {origins})
 {{
 {issues}}}
 """
@@ -81,24 +81,37 @@ def checked_tiles(shape: Sequence[int], tile: Sequence[int], ahead: int) -> tupl
     return counts
 
 
-def mover(plan: TensorMapPlan, name: str, title: str) -> str:
+def mover(plan: TensorMapPlan, name: str, title: str, multicast: bool = False) -> str:
     """Return the device function that issues the copies of a tile at an origin; nobody is told to expect the bytes.
 
     Args:
         plan: The plan.
         name: The function's name.
         title: What it does.
+        multicast: Whether it loads into the blocks of a cluster that a mask selects.
 
     Raises: MalformedError: LA945, if a barrier cannot count the bytes.
     """
     if plan.expect_tx_bytes > MAX_PHASE_BYTES:
         raise CHECK.malformed("tile", f"must have at most {MAX_PHASE_BYTES} bytes", plan.expect_tx_bytes)
     load = plan.direction == "load"
+    guard = ""
+    if not load:  # a plan may take a dimension that fits one tile to begin at 0: other tiles write nothing
+        still = [
+            dim
+            for dim, step in enumerate(plan.problem.origin_multiple)
+            if step == 0 and plan.problem.global_shape[dim] > 1
+        ]
+        beyond = " || ".join([f"origin{dim} >= {plan.problem.global_shape[dim]}" for dim in still])
+        guard = f"    if ({beyond}) return;\n" * bool(beyond)
     call = (LOAD if load else STORE).replace("&map", "map")
+    if multicast:
+        call = call.replace("load_", "load_multicast_").replace("barrier,", "barrier, mask,")
     return _MOVER.format(
         title=title, name=name, barrier=" la_u32 barrier," if load else "",
+        mask=" la_u32 mask," if multicast else "",
         origins=", ".join([f"int origin{dim}" for dim in range(plan.problem.rank)]),
-        issues=indent(dedent(issue_text(plan, call)), "    "),
+        issues=guard + indent(dedent(issue_text(plan, call)), "    "),
     )  # fmt: skip
 
 
@@ -123,6 +136,14 @@ def origins(tile: Sequence[int], order: Sequence[int], counts: Sequence[int]) ->
     return ", ".join([found[dim] for dim in range(len(tile))])
 
 
-def tiles_of_block(tiles: int) -> str:
-    """Return the C expression of how many of the tiles a persistent block takes."""
-    return f"({tiles} - (int)blockIdx.x + {PERSISTENT_GRID} - 1) / {PERSISTENT_GRID}"
+def tiles_of_block(tiles: int, cluster: int = 1) -> str:
+    """Return the C expression of how many tiles a persistent block takes, or a cluster of blocks together.
+
+    Example:
+        >>> tiles_of_block(64)
+        '(64 - (int)blockIdx.x + blocks - 1) / blocks'
+    """
+    if cluster == 1:
+        return f"({tiles} - (int)blockIdx.x + {PERSISTENT_GRID} - 1) / {PERSISTENT_GRID}"
+    clusters = f"({PERSISTENT_GRID} / {cluster})"
+    return f"({tiles} - (int)blockIdx.x / {cluster} + {clusters} - 1) / {clusters}"

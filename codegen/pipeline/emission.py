@@ -14,7 +14,7 @@ from layoutalg.codegen.kernel import STATUS_DONE, STATUS_TIMEOUT, KernelSource, 
 from layoutalg.codegen.kernels.answer import fitting
 from layoutalg.codegen.pipeline.program import CHECK, SLOT_ALIGN, WARP, Loop, Program, Worker
 from layoutalg.codegen.portable import TENSOR_PRELUDE
-from layoutalg.codegen.prelude import PIPELINE_PRELUDE
+from layoutalg.codegen.prelude import CLUSTER_PRELUDE, PIPELINE_PRELUDE
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic
 from layoutalg.ground.verdict import Proved, Unknown
 from layoutalg.proofs.pipeline.decision import verify
@@ -26,7 +26,7 @@ REGISTERS = 65536
 
 _KERNEL = """
 {title}
-extern "C" __global__ void __launch_bounds__({threads}, 1) {name}(
+extern "C" __global__ void {cluster}__launch_bounds__({threads}, 1) {name}(
     {signature})
 {{
     const la_u32 first_byte = (la_u32)(la_aligned_shared({align}) - la_shared());
@@ -37,11 +37,11 @@ extern "C" __global__ void __launch_bounds__({threads}, 1) {name}(
     if (threadIdx.x == 0) {{
         *failed = 0;
 {inits}    }}
-{start}    __syncthreads();
+{start}    {meet}
 
 {roles}
     if (gave_up) *failed = gave_up;
-    __syncthreads();
+    {meet}
     if (threadIdx.x == 0) status[blockIdx.x] = *failed ? {timeout} | *failed : {done};
 }}
 """
@@ -122,20 +122,33 @@ def emit(program: Program, name: str, target: str = "sm_90a", *, title: str = ""
     for barrier, ring in program.pipeline.barriers:
         each = f"la_mbarrier_init(shared + {memory.barriers[barrier]} + {BARRIER_BYTES} * slot, {ring.count});"
         inits.append(f"        for (int slot = 0; slot < {ring.slots}; ++slot) {each}  // {barrier}\n")
-    threads = program.warps * WARP
+    prelude = TENSOR_PRELUDE + PIPELINE_PRELUDE + CLUSTER_PRELUDE * (program.pipeline.cluster > 1)
+    threads, cluster = program.warps * WARP, program.pipeline.cluster
     parameters = (*program.parameters, ("int*", "status"))
     text = _KERNEL.format(
         title="\n".join([f"// {line}" for line in lines]), threads=threads, name=name, signature=signature(parameters),
         align=SLOT_ALIGN, barriers=min(memory.barriers.values(), default=0), warp=WARP, failed=memory.failed,
+        cluster=f"__cluster_dims__({cluster}, 1, 1) " if cluster > 1 else "",
+        meet="la_cluster_arrive(), la_cluster_wait();" if cluster > 1 else "__syncthreads();",
         inits="".join(inits), start=_indented(program.start, 4), roles=roles, timeout=STATUS_TIMEOUT, done=STATUS_DONE,
     )  # fmt: skip
     kernel = KernelSource(
-        name, "".join([TENSOR_PRELUDE, PIPELINE_PRELUDE, program.before, text]), target, threads, memory.size,
+        name, prelude + program.before + text, target, threads, memory.size,
         parameters,
         barriers=tuple([(one, memory.barriers[one], ring.slots) for one, ring in program.pipeline.barriers]),
         roles=tuple(_who(program)),
     )  # fmt: skip
     return Emitted(kernel, program, proof, tuple(writer.waits))
+
+
+def launch_registers(threads: int) -> int:
+    """Return the registers of a thread at launch: what the multiprocessor has, divided, in units of 8, at most 255.
+
+    Example:
+        >>> launch_registers(384), launch_registers(128)
+        (168, 255)
+    """
+    return min(255, REGISTERS // threads // 8 * 8)
 
 
 def _who(program: Program) -> list[tuple[str, int, int]]:
@@ -199,6 +212,29 @@ class _Threads:
         self.waited |= op.op == "bulk_wait"
 
 
+def _mask(op: Op) -> str:
+    """The CTAs that an op reaches, a bit each, as a C expression."""
+    masks = [sum([1 << rank for rank in ranks]) for ranks in op.reaches]
+    found = f"{masks[-1]:#x}u"
+    for cta, mask in enumerate(masks[:-1]):
+        found = f"(la_cluster_rank() == {cta} ? {mask:#x}u : {found})"
+    return found
+
+
+def _arrivals(op: Op, bar: str, ordinary: bool) -> list[str]:
+    """The calls of one arrival, on the own barrier or on those of the CTAs that it reaches.
+
+    A role without ordinary accesses has nothing to release: its multiplies are over behind the wait for them.
+    """
+    if not op.to:
+        return [f"la_arrive({bar});"]
+    call = "la_arrive_remote" if ordinary else "la_arrive_remote_relaxed"
+    if len(op.to) == 1:
+        return [f"{call}({bar}, {rank});" for rank in op.to[0]]
+    most = max(rank for ranks in op.to for rank in ranks)
+    return [f"for (la_u32 to = 0; to <= {most}; ++to) if ({_mask(op)} >> to & 1) {call}({bar}, to);"]
+
+
 class _Writer:
     """Writes the text of roles; collects the waits that can give up."""
 
@@ -213,9 +249,11 @@ class _Writer:
         last = first + worker.all_warps
         names = [", ".join(worker.names(loop)) for loop in worker.loops]
         above = f"warp >= {first} && " if first else ""
-        lines = [f"    if ({above}warp < {last}) {{  // {'; '.join(names)}"]
+        ctas = next(role.ctas for role in self.program.pipeline.roles if role.name == worker.names(worker.loops[0])[0])
+        there = f" && {sum([1 << rank for rank in ctas]):#x} >> la_cluster_rank() & 1" if ctas else ""
+        lines = [f"    if ({above}warp < {last}{there}) {{  // {'; '.join(names)}"]
         if worker.registers:
-            launched = REGISTERS // (self.program.warps * WARP) // 8 * 8
+            launched = launch_registers(self.program.warps * WARP)
             how = "dec" if worker.registers < launched else "inc"
             lines += [f"        la_registers_{how}<{worker.registers}>();"] * (worker.registers != launched)
         if worker.elected:
@@ -251,7 +289,8 @@ class _Writer:
         head = f"{pad}const int turns = {self.program.turns};\n"
         loops = _indented(worker.turn, by + 4)
         for role, (_, loop, _) in zip(roles, texts, strict=True):
-            head += f"{pad}const int {role.steps} = {role.loop.steps}, {role.trips} = turns * {role.steps};\n"
+            head += f"{pad}const int {role.steps} = {role.loop.steps};\n"
+            head += f"{pad}const int {role.trips} = turns * {role.steps};\n" * (role.trips in role.written)
             head += f"{pad}int {role.k} = 0;\n"
             loops += f"{pad}    #pragma unroll\n" * role.loop.unroll
             loops += f"{pad}    for (int step = 0; step < {role.steps}; ++step, ++{role.k}) {{\n{loop}{pad}    }}\n"
@@ -266,7 +305,7 @@ class _Role:
         roles = {role.name: role for role in writer.program.pipeline.roles}
         self.equals = [roles[name] for name in worker.names(loop)]
         self.role = self.equals[0]
-        self.bodies, self.depths = dict(loop.bodies), set[int]()
+        self.bodies, self.depths, self.written = dict(loop.bodies), set[int](), ""
         self.k, self.steps, self.trips = f"k{suffix}", f"steps{suffix}", f"trips{suffix}"
 
     def parts(self, by: int, inner: int) -> tuple[str, str, str]:
@@ -278,26 +317,33 @@ class _Role:
         del self.writer.waits[kept:]
         seen = _Threads(seen.read | trial.read, seen.wrote | trial.wrote, seen.waited or trial.waited)
         loop = self.ops("loop", self.role.loop, seen, inner)
-        post = self.ops("post", self.role.post, seen, by)  # may need counters that the loop does not
+        post = self.ops("post", self.role.post, seen, by)
+        self.written = pre + loop + post
         return pre, loop + self.advance(inner) * bool(loop), post
 
     def pair(self, depth: int) -> tuple[str, str]:
         """The names of the counters of rings with this many slots."""
         return f"slot{depth}{self.suffix}", f"parity{depth}{self.suffix}"
 
+    def counters(self) -> list[tuple[int, str, str]]:
+        """The counters that some op uses, by number of slots."""
+        pairs = [(depth, *self.pair(depth)) for depth in sorted(self.depths)]
+        return [each for each in pairs if each[1] in self.written or each[2] in self.written]
+
     def declared(self, pad: str) -> str:
-        """The counters."""
-        pairs = [f"{name} = 0" for depth in sorted(self.depths) for name in self.pair(depth)]
+        """The counters' declarations."""
+        pairs = [
+            f"{slot} = 0, {parity} = 0" if depth > 1 else f"{parity} = 0" for depth, slot, parity in self.counters()
+        ]
         return f"{pad}la_u32 {', '.join(pairs)};\n" if pairs else ""
 
     def advance(self, by: int) -> str:
         """The counters' step to the next iteration."""
-        lines = []
-        for depth in sorted(self.depths):
-            slot, parity = self.pair(depth)
-            step = f"if (++{slot} == {depth}) {slot} = 0, {parity} ^= 1;" if depth > 1 else f"{parity} ^= 1;"
-            lines.append(" " * by + step + "\n")
-        return "".join(lines)
+        steps = [
+            f"if (++{slot} == {depth}) {slot} = 0, {parity} ^= 1;\n" if depth > 1 else f"{parity} ^= 1;\n"
+            for depth, slot, parity in self.counters()
+        ]
+        return "".join([" " * by + step for step in steps])
 
     def ops(self, part: Part, ops: Sequence[Op], seen: _Threads, by: int) -> str:
         """The statements of a part; ops under the same condition share one ``if``."""
@@ -392,11 +438,13 @@ class _Role:
             parity = f"{1 - int(parity)}" if turned and parity.isdigit() else f"{parity} ^ 1" if turned else parity
             self.writer.waits.append((", ".join(self.worker.names(self.loop)), str(op)))
             k = self.k if part != "pre" else "0"
-            lines.append(f"la_wait_phase({bar}, {parity}, {len(self.writer.waits)}, {k}, gave_up);")
-        elif op.op == "arrive" and per_warp:
-            lines += ["la_sync_warp();", f"if (leader) la_arrive({bar});"]
+            how = "_cluster" if self.writer.program.pipeline.cluster > 1 else ""
+            lines.append(f"la_wait_phase{how}({bar}, {parity}, {len(self.writer.waits)}, {k}, gave_up);")
         elif op.op == "arrive":
-            lines.append(f"la_arrive({bar});" if op.n > 1 else f"{issuer}la_arrive({bar});")
+            lines += ["la_sync_warp();"] if per_warp else []
+            who = "if (leader) " if per_warp else issuer if op.n == 1 else ""
+            ordinary = any(other.op in ("read", "write") for _, _, other in self.role.ops())
+            lines += [who + each for each in _arrivals(op, bar, ordinary)]
         elif op.op in ("arrive_tx", "expect"):
             call = "la_arrive_expect_tx" if op.op == "arrive_tx" else "la_expect_tx"
             lines.append(f"{issuer}{call}({bar}, {op.bytes}u);")
@@ -412,7 +460,8 @@ class _Role:
         elif op.op == "bulk_wait":
             lines.append(f"{issuer}la_store_wait_read<{op.n}>();")
         elif where in self.bodies:
-            lines += self._body(where, op, current | {"bar": f"({bar})"} if bar else current)
+            names = current | ({"bar": f"({bar})"} if bar else {}) | ({"mask": _mask(op)} if op.multicast else {})
+            lines += self._body(where, op, names)
         return lines
 
     def _body(self, where: str, op: Op, names: dict[str, str]) -> list[str]:

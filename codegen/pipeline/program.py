@@ -2,8 +2,9 @@
 
 All synchronisation follows from the pipeline. Text of an op may use ``$A`` (the shared address of the slot of buffer A
 that the op, or the last op before it on A, names), ``$A_byte`` (the same from ``la_shared()``, for ``la_shared_...``),
-``$bar`` (the op's barrier), and the C names ``k`` (the iteration), ``step`` and ``turn`` (see ``Loop``), ``t`` (the
-thread in its role), ``which`` (the role among equal ones), and the kernel's parameters.
+``$bar`` (the op's barrier), ``$mask`` (the CTAs of a multicast copy), and the C names ``k`` (the iteration), ``step``
+and ``turn`` (see ``Loop``), ``t`` (the thread in its role), ``which`` (the role among equal ones), and the kernel's
+parameters.
 """
 
 from __future__ import annotations
@@ -129,6 +130,12 @@ class Program(Checked, code="LA985"):
         places = {f"{part}[{place}]": op for part, place, op in roles[0].ops()}
         for place, op in places.items():
             CHECK.choice(op.op, f"{loop.role}.{place}", EMITTED)
+            if op.op in ("arrive_tx", "expect") and op.to:
+                raise CHECK.malformed(f"{loop.role}.{place}", "must be for the own barrier", op)
+        for role in roles:
+            if role.warps not in (0, worker.warps) or role.registers not in (0, worker.registers):
+                rule = f"must have the {role.warps} warps and {role.registers} registers of the pipeline"
+                raise CHECK.malformed(role.name, rule, (worker.warps, worker.registers))
         for place, _ in loop.bodies:
             if CHECK.choice(place, f"bodies of {loop.role}", places) and places[place].op not in BODIES:
                 raise CHECK.malformed(place, f"must be one of {', '.join(BODIES)}", places[place].op)
