@@ -184,7 +184,7 @@ DOCUMENTS = {
         {"name": "use",
          "loop": [wait("full"), op("mma_write", buf="T", idx_abs=0), op("mma_commit"), op("mma_wait", n=1),
                   op("mma", buf="A"), op("mma_commit"), op("mma_wait", n=0), op("arrive", bar="empty")],
-         "post": [op("mma_commit"), op("mma_wait", n=1), op("read", buf="T", idx_abs=0)]},
+         "post": [op("mma_commit"), op("mma_wait", n=2), op("read", buf="T", idx_abs=0)]},
         buffers={"T": TENSOR}, trips="N >= 1",
     ),
     "an accumulator that the next iteration covers": ring(

@@ -204,8 +204,8 @@ class TestWrongTexts:
             ("gemm_cp_async_3_sm90", "{num = 2 : i32}", "{num = 3 : i32}", "refuted race"),
             ("gemm_cp_async_3_sm90", "      ttng.fence_async_shared {bCluster = false}\n", "", "refuted race"),
             ("gluon_copy_ring_sm90", "%c1_i32_0 = arith.constant 1", "%c1_i32_0 = arith.constant 2", "unknown line 51"),
-            ("gemm_persistent_specialized_sm100", "%arg38, %true_2,", "%arg38, %arg38,", "unknown line 115"),
-            ("gemm_tma_3_sm100", "ttng.tmem_load %result", "ttng.tmem_load %6", "unknown line 106"),
+            ("gemm_persistent_specialized_sm100", "%arg38, %true_2,", "%arg38, %false,", "unknown line 115"),
+            ("gemm_persistent_sm100", "ttng.tmem_load %result", "ttng.tmem_load %9", "unknown line 116"),
             ("gemm_tma_3_sm100", "%17, %16, %result, %true", "%17, %16, %6, %true", "unknown line 74"),
             (
                 "gemm_tma_3_sm100",

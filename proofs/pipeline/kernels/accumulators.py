@@ -74,7 +74,8 @@ def _at_once(ring: Ring, users: list[Parts]) -> None:
             at = at.after(one, False)
             one.index = at.index
         if at.index > 0 and len(users) > 1:
-            refuse((*pre, *loop, *post)[-1].event.line, f"{ring.name} is filled again, and which of it other roles use is not known")
+            line = (*pre, *loop, *post)[-1].event.line
+            refuse(line, f"{ring.name} is filled again, and which of it other roles use is not known")
 
 
 def _in_turn(ring: Ring, users: list[Parts]) -> None:
