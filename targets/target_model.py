@@ -42,6 +42,9 @@ _CCCL = Source("CCCL, cuda::arch_traits", "004ad19 (2026)", "libcudacxx/include/
 _GUIDE_BANKS = Source("CUDA programming guide", "13.0", "shared memory: 32 banks of 32-bit words")
 _PTX_BARRIER = Source("PTX ISA", "9.1", "barrier: sixteen barriers, 0 to 15, in every CTA")
 _PTX_TMEM = Source("PTX ISA", "9.1", "9.7.16, tensor memory: 128 lanes, 512 columns")
+_PTX_SETMAXNREG = Source(
+    "PTX ISA", "9.1", "9.7.19.5 setmaxnreg: 24 to 256, a multiple of 8; architectures with a suffix"
+)
 _GUIDE_CLUSTER = Source("CUDA programming guide", "13.0", "thread block clusters: at most 8 blocks are portable")
 _PTX_TMA = Source("PTX ISA", "9.1", "5.5 tensors: alignment in shared and global memory")
 _ROCM = Source("ROCm documentation", "e88a729 (2026)", "AMD GPU specifications: wavefront size, LDS, VGPR file")
@@ -64,6 +67,10 @@ def _nvidia(target: Target) -> Iterator[tuple[str, int, str, Source, Grade]]:
     yield "shared_bytes_per_sm", unit << 10, "bytes", _CCCL, "documented"
     yield "named_barriers", 16, "barriers of a block", _PTX_BARRIER, "documented"
     yield "cluster_blocks", 8 if target.has_tensor_maps else 1, "blocks, portably", _GUIDE_CLUSTER, "documented"
+    if target.has_tensor_maps and target.arch.endswith("a"):
+        yield "setmaxnreg_least", 24, "registers of a thread", _PTX_SETMAXNREG, "documented"
+        yield "setmaxnreg_most", 256, "registers of a thread", _PTX_SETMAXNREG, "documented"
+        yield "setmaxnreg_step", 8, "registers of a thread", _PTX_SETMAXNREG, "documented"
     yield "tmem_columns", 512 if tmem else 0, "columns", _PTX_TMEM, "documented"
     yield "tmem_lanes", 128 if tmem else 0, "lanes", _PTX_TMEM, "documented"
     yield "bank_bytes", WORD_BYTES, "bytes of a bank", _GUIDE_BANKS, grade

@@ -11,6 +11,7 @@ from layoutalg.ground.errors import RepresentabilityError
 from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.pipeline.decision import Proved, Refuted, verify
 from layoutalg.proofs.pipeline.document import WRITES, Pipeline
+from layoutalg.proofs.pipeline.expansion import expanded
 from layoutalg.proofs.pipeline.graph import Graph, Instances, graph_of
 from layoutalg.proofs.pipeline.obligations import Shown
 from layoutalg.proofs.pipeline.proving import Proof
@@ -51,6 +52,7 @@ math.loop[1] mma
 tiles.empty completes, load.loop[0] wait passes (k+4), load.loop[2] tma_load (k+4)
     """
     found = verify(pipeline, target)
+    pipeline = expanded(pipeline)
     proof = found.subject[2] if isinstance(found, Proved) and found.subject is not None else None
     facts = [said("verdict", _verdict(pipeline, found)), said("pipeline", str(pipeline))]
     data: dict[str, object] = {"verdict": found.to_json(), "pipeline": pipeline.to_json()}

@@ -242,7 +242,7 @@ class Pipeline:
         missing = -index if used and node.kind != "wait" else 0  # k, or N, from which on the index is not negative
         numbers = ONE
         if part == "loop":
-            node.span = 0, (max(op.first, 0 if node.fixed else missing), 0), (trip - op.last, 1)
+            node.span = 0, (max(op.first, missing), 0), (trip - op.last, 1)
             numbers = (max(0, op.first + op.last + 1 - trip), *ONE[1:]) if node.fixed else node.span
         elif part == "post" and not node.fixed:
             node.span = numbers = max(0, missing), (0, 1), (1, 1)
@@ -533,7 +533,7 @@ class Fact:
     def speaks(self, size, origins):
         """Return whether it is about this N, and about some k in these spans."""
         low, high = within(origins, size)
-        return self.least <= size <= self.most and low < high
+        return size <= self.most and low < high  # least is the start of its own span
 
     def lies(self, span, far):
         """Return whether k + far is always in a span."""

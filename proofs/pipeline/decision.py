@@ -13,12 +13,13 @@ from layoutalg.ground.verdict import Refuted as Fails
 from layoutalg.proofs.certify.certificate import Certificate
 from layoutalg.proofs.pipeline import explore
 from layoutalg.proofs.pipeline.certificate import certificate
-from layoutalg.proofs.pipeline.document import CHECK, MOST_BYTES, Pipeline
+from layoutalg.proofs.pipeline.document import CHECK, Pipeline
+from layoutalg.proofs.pipeline.expansion import expanded
 from layoutalg.proofs.pipeline.explore import Machine, Run
 from layoutalg.proofs.pipeline.kernels.recovery import recovered
 from layoutalg.proofs.pipeline.proving import Gap, Proof, prove
 from layoutalg.proofs.pipeline.repairs import repairs
-from layoutalg.targets.registry import lookup
+from layoutalg.proofs.pipeline.resources import infeasible
 
 POLICIES: Final = ("strict", "practice")
 SECONDS: Final = 60.0
@@ -109,22 +110,6 @@ class Proved(Holds):
         return certificate(*self.subject)
 
 
-def infeasible(pipeline: Pipeline, target: str) -> tuple[str, str] | None:
-    """Return what no hardware or this target has no room for: in words, and the barrier or buffer."""
-    for name, slots in pipeline.rings.items():
-        if slots < 1:
-            return f"{name} has no slots", name
-    for name, barrier in pipeline.barriers:
-        if not 1 <= barrier.count <= MOST_BYTES:
-            return f"{barrier.count} arrivals per phase; a barrier counts 1 to {MOST_BYTES}", name
-    total = sum([ring.slots * ring.bytes for name, ring in pipeline.buffers if name not in pipeline.tensors])
-    total += sum([8 * ring.slots for _, ring in pipeline.barriers])
-    most = lookup(target).shared_kib[0] * 1024
-    if total > most:
-        return f"{total} bytes of shared memory; a block of {target} has {most}", ""
-    return None
-
-
 def verify(pipeline: object, target: str = "sm_90a", policy: str = "strict") -> Proved | Refuted | Unknown:
     """Decide whether a pipeline can hang or touch a slot at the wrong time, for every N that it allows.
 
@@ -168,7 +153,7 @@ def verify(pipeline: object, target: str = "sm_90a", policy: str = "strict") -> 
             found = prove(value, policy)
             if isinstance(found, Proof):
                 claim = {"claim": f"safe for every N >= {value.least}", "obligations": len(found.shown)}
-                return Proved("event graph", claim, (value, policy, found))
+                return Proved("event graph", claim, (expanded(value), policy, found))
             refuted, tried = refute(value, policy, found)
     except BudgetError as error:
         return Unknown(error.diagnostic.because, ("event graph", "runs"))
@@ -192,10 +177,11 @@ def _of_kernel(text: str, target: str, policy: str) -> Proved | Refuted | Unknow
 
 def refute(pipeline: Pipeline, policy: str, gap: Gap) -> tuple[Refuted | None, tuple[str, ...]]:
     """Return a refutation, or None and what was tried."""
+    subject = pipeline, policy
+    pipeline = expanded(pipeline)
     wrong = gap.miscount
     run, tried = _run(pipeline, policy, wrong.trips if wrong else None)
     where: _Where
-    subject = pipeline, policy
     if wrong is not None and (run is None or wrong.kind == "tx_mismatch"):
         slots = pipeline.rings[wrong.ring]
         op = wrong.use.op

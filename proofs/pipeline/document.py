@@ -15,6 +15,7 @@ from layoutalg.ground.document import Reader, load_json
 from layoutalg.ground.errors import Diagnostic, MalformedError
 from layoutalg.ground.picture import Shown
 from layoutalg.ground.record import Checked
+from layoutalg.targets.registry import lookup
 
 SCHEMA: Final = "layoutalg/pipeline/1"
 CHECK = Checker("LA970", "invalid pipeline")
@@ -23,20 +24,21 @@ Part: TypeAlias = Literal["pre", "loop", "post"]
 PARTS: tuple[Part, ...] = ("pre", "loop", "post")
 
 _ON_BARRIER = ("bar", "off", "idx_abs", "ph")
+_NAMED = ("id", "threads")
 _ON_BUFFER = ("buf", "off", "idx_abs")
 OPS: Final[Mapping[str, tuple[str, ...]]] = {
     "wait": (*_ON_BARRIER, "flip"),
-    "arrive": (*_ON_BARRIER, "n"),
-    "expect": (*_ON_BARRIER, "bytes"),
-    "arrive_tx": (*_ON_BARRIER, "bytes"),
-    "tma_load": ("buf", *_ON_BARRIER, "bytes"),
+    "arrive": (*_ON_BARRIER, "n", "to"),
+    "expect": (*_ON_BARRIER, "bytes", "to"),
+    "arrive_tx": (*_ON_BARRIER, "bytes", "to"),
+    "tma_load": ("buf", *_ON_BARRIER, "bytes", "multicast"),
     "read": _ON_BUFFER,
     "write": _ON_BUFFER,
     "mma": _ON_BUFFER,
     "mma_write": _ON_BUFFER,
     "mma_commit": (),
     "mma_wait": ("n",),
-    "mma_arrive": _ON_BARRIER,
+    "mma_arrive": (*_ON_BARRIER, "to"),
     "tma_store": _ON_BUFFER,
     "bulk_commit": (),
     "bulk_wait": ("n",),
@@ -45,6 +47,8 @@ OPS: Final[Mapping[str, tuple[str, ...]]] = {
     "cp_async_wait": ("n",),
     "cp_async_arrive": _ON_BARRIER,
     "proxy_fence": (),
+    "bar_sync": _NAMED,
+    "bar_arrive": _NAMED,
 }
 """Each op with the entries it may have."""
 GROUPS: Final = {
@@ -66,6 +70,10 @@ IN_TENSOR: Final = ("read", "write", "mma", "mma_write")
 
 MOST_BYTES: Final = (1 << 20) - 1
 """bytes: outstanding in one phase of a barrier; also its most arrivals (PTX ISA 9.1, 9.7.13.15.1)"""
+LANES: Final = lookup("sm_90a").lanes
+"""Threads of a warp, on every target that has such barriers."""
+MOST_CTAS: Final = 16
+"""blocks: of a cluster; bits of the mask of a multicast copy (PTX ISA 9.1, cp.async.bulk.tensor)"""
 MOST_SLOTS: Final = 1 << 10
 MOST_OPS: Final = 1 << 10
 FARTHEST: Final = 1 << 20
@@ -88,6 +96,11 @@ class Op(Checked, code="LA970"):
         bytes: Bytes expected or delivered; None for a copy that fills its buffer.
         first: In a loop: the first k that runs it.
         last: In a loop: how many of the last iterations do not run it.
+        to: Ranks of the CTAs whose barrier is meant, by the rank of the CTA that runs it, or one entry for all; none:
+            its own.
+        multicast: The same for a copy: the CTAs whose slot it writes and whose barrier it signals.
+        id: Number of a named barrier.
+        threads: Threads that meet at the named barrier; 0 for all of the roles that name it.
     """
 
     op: str
@@ -101,9 +114,27 @@ class Op(Checked, code="LA970"):
     bytes: int | None = None
     first: int = 0
     last: int = 0
+    to: tuple[tuple[int, ...], ...] = ()
+    multicast: tuple[tuple[int, ...], ...] = ()
+    id: int = 0
+    threads: int = 0
 
     def _validate(self) -> None:
         CHECK.choice(self.op, "op", OPS)
+        for name in ("to", "multicast"):
+            if getattr(self, name) and name not in OPS[self.op]:
+                raise CHECK.malformed(name, _OWN.get(self.op, f"is not for an op {self.op}"), getattr(self, name))
+        for ranks in self.reaches:
+            for rank in ranks:
+                CHECK.integer(rank, "to" if self.to else "multicast", 0, MOST_CTAS)
+            if not ranks or len(set(ranks)) != len(ranks):
+                raise CHECK.malformed("to" if self.to else "multicast", "must be distinct CTAs, at least one", ranks)
+        CHECK.integer(self.id, "id", 0, FARTHEST)
+        CHECK.integer(self.threads, "threads", 0, FARTHEST)
+        if self.is_named and (self.first or self.last):
+            raise CHECK.malformed(
+                "guard", f"is not for an op {self.op}, whose uses are counted", (self.first, self.last)
+            )
         for name in ("bar", "buf"):
             if bool(getattr(self, name)) != (name in OPS[self.op]):
                 rule = (
@@ -118,6 +149,16 @@ class Op(Checked, code="LA970"):
         CHECK.integer(self.n, "n", 1 if self.op == "arrive" else 0, FARTHEST)
         if self.bytes is not None:
             CHECK.integer(self.bytes, "bytes", 0, 1 << 40)
+
+    @property
+    def reaches(self) -> tuple[tuple[int, ...], ...]:
+        """The CTAs whose barrier (and slot) it acts on, one entry for all CTAs or one each; empty: its own."""
+        return self.to or self.multicast
+
+    @property
+    def is_named(self) -> bool:
+        """Whether it acts on a named barrier."""
+        return self.op in ("bar_sync", "bar_arrive")
 
     @property
     def on_barrier(self) -> bool:
@@ -140,6 +181,8 @@ class Op(Checked, code="LA970"):
         told += [f"phase {self.ph:+d}"] * bool(self.ph) + ["flipped"] * self.flip
         told += [str(self.n)] * ("n" in OPS[self.op] and (self.op != "arrive" or self.n != 1))
         told += [f"{self.bytes} bytes"] * (self.bytes is not None)
+        told += [f"CTA {' | '.join(','.join(map(str, ranks)) for ranks in self.reaches)}"] * bool(self.reaches)
+        told += [str(self.id), *[f"{self.threads} threads"] * bool(self.threads)] * self.is_named
         return f"{self.op} {', '.join(told)}".strip()
 
     def to_json(self) -> dict[str, object]:
@@ -147,7 +190,9 @@ class Op(Checked, code="LA970"):
         found: dict[str, object] = {"op": self.op}
         for name in OPS[self.op]:
             value = getattr(self, name)
-            if value != _DEFAULTS[name] or name in ("bar", "buf") or (name == "n" and self.op != "arrive"):
+            if name in ("to", "multicast") and value:
+                found[name] = [list(ranks) for ranks in value] if len(value) > 1 else list(value[0])
+            elif value != _DEFAULTS[name] or name in ("bar", "buf", "id") or (name == "n" and self.op != "arrive"):
                 found[name] = value
         if self.op == "arrive" and self.n == 1:
             found.pop("n", None)
@@ -159,7 +204,16 @@ class Op(Checked, code="LA970"):
 _DEFAULTS: Final[Mapping[str, object]] = {"off": 0, "idx_abs": None, "ph": 0, "flip": False, "n": 0, "bytes": None} | {
     "bar": "",
     "buf": "",
+    "to": (),
+    "multicast": (),
+    "id": 0,
+    "threads": 0,
 }
+_OWN: Final = {
+    "wait": "is not for a wait: a barrier is waited for in its own CTA alone (PTX ISA 9.1, 9.7.13.15)",
+    "cp_async_arrive": "is not for cp_async_arrive, which arrives in its own CTA alone (PTX ISA 9.1, 9.7.13.15)",
+}
+"""Why an op reaches no other CTA."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,13 +238,33 @@ class Buffer(Checked, code="LA970"):
 
 @dataclass(frozen=True, slots=True)
 class Role(Checked, code="LA970"):
-    """A role: ops before the loop, of an iteration, after the loop; the loop runs N + ``trip`` times."""
+    """A role: ops before the loop, of an iteration, after the loop; the loop runs N + ``trip`` times.
+
+    Args:
+        name: Its name.
+        pre: Ops before the loop.
+        loop: Ops of an iteration.
+        post: Ops after the loop.
+        trip: The loop runs N + this many times.
+        ctas: Ranks of the CTAs of a cluster that have it; none: all.
+        warps: Its warps; 0 if not given.
+        registers: Registers of each of its threads, set by ``setmaxnreg``; 0 if it keeps those of the launch.
+    """
 
     name: str
     pre: tuple[Op, ...] = ()
     loop: tuple[Op, ...] = ()
     post: tuple[Op, ...] = ()
     trip: int = 0
+    ctas: tuple[int, ...] = ()
+    warps: int = 0
+    registers: int = 0
+
+    def _validate(self) -> None:
+        for cta in self.ctas:
+            CHECK.integer(cta, f"ctas of {self.name}", 0, MOST_CTAS)
+        CHECK.integer(self.warps, f"warps of {self.name}", 0, FARTHEST)
+        CHECK.integer(self.registers, f"registers of {self.name}", 0, FARTHEST)
 
     def ops(self) -> list[tuple[Part, int, Op]]:
         """All ops with their places, in program order."""
@@ -200,7 +274,7 @@ class Role(Checked, code="LA970"):
 
 @dataclass(frozen=True, slots=True)
 class Pipeline(Checked, Shown, code="LA970"):
-    """Roles of a thread block that share barriers and buffers.
+    """Roles of a thread block, or of each CTA of a cluster, that share barriers and buffers.
 
     Args:
         stages: Default number of slots.
@@ -209,6 +283,7 @@ class Pipeline(Checked, Shown, code="LA970"):
         roles: The roles, which run at the same time.
         least: N is at least this.
         reset: The loop counters start again every so many iterations; 0 if they never do.
+        cluster: CTAs, each of which has roles, barriers and buffers of its own.
 
     Example:
         >>> ring = Pipeline.from_json({
@@ -236,8 +311,10 @@ class Pipeline(Checked, Shown, code="LA970"):
     roles: tuple[Role, ...]
     least: int = 0
     reset: int = 0
+    cluster: int = 1
 
     def _validate(self) -> None:
+        CHECK.integer(self.cluster, "cluster", 1, MOST_CTAS + 1)
         CHECK.integer(self.stages, "stages", 0, MOST_SLOTS + 1)
         for name, slots in self.rings.items():
             CHECK.integer(slots, f"slots of {name}", 0, MOST_SLOTS + 1)
@@ -253,6 +330,8 @@ class Pipeline(Checked, Shown, code="LA970"):
             raise CHECK.malformed("roles", f"must have at most {MOST_OPS} ops", "more")
         for role in self.roles:
             CHECK.integer(role.trip, f"trip of {role.name}", -FARTHEST, FARTHEST)
+            for cta in role.ctas:
+                CHECK.integer(cta, f"ctas of {role.name}", 0, self.cluster)
             for part, place, op in role.ops():
                 where = f"{role.name}.{part}[{place}]"
                 if op.bar and op.bar not in barriers:
@@ -269,6 +348,17 @@ class Pipeline(Checked, Shown, code="LA970"):
                     raise CHECK.malformed(f"{where}.buf", rule, op.buf)
                 if (op.first or op.last) and part != "loop":
                     raise CHECK.malformed(f"{where}.guard", "is for ops of a loop", part)
+                if len(op.reaches) > 1 and len(op.reaches) != self.cluster:
+                    rule = f"must be CTAs, or a list of CTAs for each of the {self.cluster}"
+                    raise CHECK.malformed(where, rule, op.reaches)
+                for rank in [rank for ranks in op.reaches for rank in ranks]:
+                    if rank >= self.cluster:
+                        what = f"must be CTAs of the cluster, 0 to {self.cluster - 1}"
+                        raise CHECK.malformed(f"{where}.{'to' if op.to else 'multicast'}", what, rank)
+                if op.is_named and not role.warps:
+                    raise CHECK.malformed(f"warps of {role.name}", f"must be given for {where}, {op.op}", role.warps)
+                if op.is_named and self.reset:
+                    raise CHECK.malformed(where, "is not for counters that start again", op.op)
 
     @property
     def tensors(self) -> frozenset[str]:
@@ -280,6 +370,15 @@ class Pipeline(Checked, Shown, code="LA970"):
         """The number of slots of each barrier and buffer."""
         return {name: ring.slots for name, ring in self.barriers} | {name: ring.slots for name, ring in self.buffers}
 
+    def roles_of(self, cta: int) -> list[Role]:
+        """Return the roles of a CTA, by its rank in the cluster."""
+        return [role for role in self.roles if not role.ctas or cta in role.ctas]
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block: those of the roles of the CTA that has most, as far as their warps are given."""
+        return LANES * max([sum([role.warps for role in self.roles_of(cta)]) for cta in range(self.cluster)])
+
     @classmethod
     def from_json(cls, document: object) -> Pipeline:
         """Return the pipeline in a document: JSON text, or the data read from it.
@@ -288,7 +387,7 @@ class Pipeline(Checked, Shown, code="LA970"):
         """
         node = Reader(load_json(document, "pipeline") if isinstance(document, str) else document)
         node.schema(SCHEMA)
-        node.keys(("schema", "stages", "roles"), ("barriers", "buffers", "trips", "phase_reset_every"))
+        node.keys(("schema", "stages", "roles"), ("barriers", "buffers", "trips", "phase_reset_every", "cluster"))
         stages = node.get("stages").integer()
         barriers = []
         for name, entry in _entries(node, "barriers"):
@@ -299,10 +398,11 @@ class Pipeline(Checked, Shown, code="LA970"):
             entry.keys((), ("slots", "bytes", "space"))
             space = entry.get("space").text(SPACES) if entry.has("space") else SPACES[0]
             buffers.append((name, Buffer(_optional(entry, "slots", stages), _optional(entry, "bytes", 0), space)))
-        roles = tuple([_role(entry) for entry in node.get("roles").items(at_most=MOST_OPS)])
+        cluster = node.get("cluster").integer(1, MOST_CTAS) if node.has("cluster") else 1
+        roles = tuple([_role(entry, cluster) for entry in node.get("roles").items(at_most=MOST_OPS)])
         least = _bound(node.get("trips")) if node.has("trips") else 0
         reset = node.get("phase_reset_every").integer(1, FARTHEST) if node.has("phase_reset_every") else 0
-        return cls(stages, tuple(barriers), tuple(buffers), roles, least, reset)
+        return cls(stages, tuple(barriers), tuple(buffers), roles, least, reset, cluster)
 
     @classmethod
     def of(cls, text: object, kernel: str | None = None) -> Pipeline:
@@ -337,18 +437,25 @@ class Pipeline(Checked, Shown, code="LA970"):
             {"name": role.name}
             | {part: [op.to_json() for op in getattr(role, part)] for part in PARTS if getattr(role, part)}
             | ({"trip": f"N{role.trip:+d}"} if role.trip else {})
+            | ({"ctas": list(role.ctas)} if role.ctas else {})
+            | {name: getattr(role, name) for name in ("warps", "registers") if getattr(role, name)}
             for role in self.roles
         ]
-        return found | ({"phase_reset_every": self.reset} if self.reset else {})
+        found |= {"phase_reset_every": self.reset} if self.reset else {}
+        return found | ({"cluster": self.cluster} if self.cluster > 1 else {})
 
     def __str__(self) -> str:
         count = {name: f"{name}: {ring.count} arrival{'s' * (ring.count != 1)}" for name, ring in self.barriers}
         rows = [("barriers", ", ".join(count.values())), ("buffers", ", ".join(name for name, _ in self.buffers))]
         for role in self.roles:
             parts = [f"{part}: {'; '.join(map(str, getattr(role, part)))}" for part in PARTS if getattr(role, part)]
-            rows.append((role.name, ". ".join(parts) + (f" (N{role.trip:+d} times)" if role.trip else "")))
+            told = [f"N{role.trip:+d} times"] * bool(role.trip) + [f"{role.warps} warps"] * bool(role.warps)
+            told += [f"{role.registers} registers"] * bool(role.registers)
+            told += [f"CTA {', '.join(map(str, role.ctas))}"] * bool(role.ctas)
+            rows.append((role.name, ". ".join(parts) + (f" ({', '.join(told)})" if told else "")))
         width = max([8, *(len(name) for name, _ in rows)])
         first = f"pipeline of {self.stages} stage{'s' * (self.stages != 1)}, N >= {self.least}"
+        first += f", {self.cluster} CTAs" * (self.cluster > 1)
         return "\n".join([first, *(f"  {name:<{width}}  {text}" for name, text in rows)])
 
 
@@ -377,21 +484,39 @@ def _trip(node: Reader) -> int:
     return int(found[1] + found[2]) if found[1] else 0
 
 
-def _role(node: Reader) -> Role:
-    node.keys(("name",), (*PARTS, "trip"))
-    parts = {
-        part: tuple([_op(entry) for entry in node.get(part).items(at_most=MOST_OPS)])
+def _ranks(node: Reader, cluster: int) -> tuple[tuple[int, ...], ...]:
+    """Return CTAs: ``"all"``, a rank, ranks, or a list of ranks for each CTA that runs the op."""
+    if node.value == "all":
+        return (tuple(range(cluster)),)
+    if not isinstance(node.value, list | tuple):
+        return ((node.integer(),),)
+    if any(isinstance(entry, list | tuple) for entry in node.value):
+        return tuple([entry.integers() for entry in node.items(at_most=MOST_CTAS)])
+    return (node.integers(),)
+
+
+def _role(node: Reader, cluster: int) -> Role:
+    node.keys(("name",), (*PARTS, "trip", "ctas", "warps", "registers"))
+    parts: dict[Any, Any] = {
+        part: tuple([_op(entry, cluster) for entry in node.get(part).items(at_most=MOST_OPS)])
         for part in PARTS
         if node.has(part)
     }
     name = node.get("name").text()
     if not name:
         node.get("name").fail("must not be empty")
-    return Role(name, trip=_trip(node.get("trip")) if node.has("trip") else 0, **parts)
+    more: dict[str, Any] = {key: node.get(key).integer(1) for key in ("warps", "registers") if node.has(key)}
+    ctas = node.get("ctas").integers() if node.has("ctas") else ()
+    if node.has("ctas") and not ctas:
+        node.get("ctas").fail("must be at least one CTA")
+    return Role(name, trip=_trip(node.get("trip")) if node.has("trip") else 0, ctas=ctas, **parts, **more)
 
 
-def _op(node: Reader) -> Op:
+def _op(node: Reader, cluster: int) -> Op:
     kind = node.get("op").text(tuple(OPS))
+    for name in ("to", "multicast"):
+        if node.has(name) and name not in OPS[kind] and kind in _OWN:
+            node.get(name).fail(_OWN[kind])
     node.keys(("op",), (*OPS[kind], "guard"))
     given: dict[str, Any] = {}
     for name in OPS[kind]:
@@ -399,6 +524,8 @@ def _op(node: Reader) -> Op:
             entry = node.get(name)
             if name in ("bar", "buf"):
                 given[name] = entry.text()
+            elif name in ("to", "multicast"):
+                given[name] = _ranks(entry, cluster)
             elif name == "flip":
                 given[name] = entry.value if isinstance(entry.value, bool) else entry.fail("must be true or false")
             elif entry.value is not None:

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias
 
 from layoutalg.ground import clock
 from layoutalg.proofs.pipeline.document import GENERIC, GROUPED, GROUPS, MOST_BYTES, SIGNALS, WRITES, Op, Pipeline
+from layoutalg.proofs.pipeline.expansion import expanded
 
 KINDS: Final = ("tx_mismatch", "deadlock", "race", "ub")
 """Violations, the worst first."""
@@ -68,6 +69,7 @@ class Machine:
     """A pipeline at one N."""
 
     def __init__(self, pipeline: Pipeline, trips: int, policy: str) -> None:
+        pipeline = expanded(pipeline)
         self.pipeline, self.trips, self.policy = pipeline, trips, policy
         self.barriers = [(name, slot) for name, ring in pipeline.barriers for slot in range(ring.slots)]
         self.counts = [ring.count for _, ring in pipeline.barriers for _ in range(ring.slots)]

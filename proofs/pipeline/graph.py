@@ -19,6 +19,7 @@ from typing import Final, Literal, TypeAlias
 
 from layoutalg.ground.errors import Diagnostic, RepresentabilityError
 from layoutalg.proofs.pipeline.document import GROUPED, GROUPS, SIGNALS, WRITES, Op, Part, Pipeline, Role
+from layoutalg.proofs.pipeline.expansion import expanded
 
 ENDLESS: Final = 1 << 60
 What: TypeAlias = Literal["start", "done", "phase", "last"]
@@ -152,6 +153,7 @@ def graph_of(pipeline: Pipeline, turned: Mapping[tuple[str, Part, int], int]) ->
 
     Raises: RepresentabilityError: LA971: an op has no shift from k.
     """
+    pipeline = expanded(pipeline)
     graph = Graph(pipeline)
     for name, _ in pipeline.barriers:
         graph.phases[name] = graph.add(Event(name, "phase", 0, "phase", 0, ENDLESS))

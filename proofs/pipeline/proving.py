@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 from layoutalg.ground.errors import RepresentabilityError
 from layoutalg.proofs.pipeline.counting import Miscount, completed, left_running, unwritten
 from layoutalg.proofs.pipeline.document import Part, Pipeline
+from layoutalg.proofs.pipeline.expansion import expanded
 from layoutalg.proofs.pipeline.explore import Machine
 from layoutalg.proofs.pipeline.graph import Graph, Instances, graph_of
 from layoutalg.proofs.pipeline.obligations import Obligation, Shown, alternatives, obligations, show
@@ -42,6 +43,7 @@ class Gap:
 
 def prove(pipeline: Pipeline, policy: str) -> Proof | Gap:
     """Return a proof for every N, or the first thing that is missing."""
+    pipeline = expanded(pipeline)
     if pipeline.reset:
         again = _carried(pipeline)
         if again is None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
+from typing import Any
 
 from layoutalg.ground.errors import Repair
-from layoutalg.proofs.pipeline.document import GROUPS, PARTS, Op, Pipeline, Role
+from layoutalg.proofs.pipeline.document import GROUPS, Op, Pipeline, Role
+from layoutalg.proofs.pipeline.expansion import ranks, senders
 from layoutalg.proofs.pipeline.proving import Proof, prove
 
 MOST = 3
@@ -75,6 +77,11 @@ def _changes(pipeline: Pipeline) -> Iterator[tuple[str, str, Pipeline]]:
     for role in pipeline.roles:
         if role.trip:
             yield "run as often as the others", role.name, _put(pipeline, replace(role, trip=0))
+    for role, part, place, op in places:
+        if pipeline.cluster > 1 and op.op in ("arrive", "mma_arrive") and len(ranks(op, 0)) < pipeline.cluster:
+            where = f"{role.name}.{part}[{place}], {op}"
+            everywhere = replace(op, to=(tuple(range(pipeline.cluster)),))
+            yield "arrive in all CTAs", where, _with(pipeline, role, part, place, [everywhere])
     yield from _missing(pipeline)
     for place, (name, buffer) in enumerate(pipeline.buffers):
         if buffer.slots < pipeline.stages:
@@ -92,7 +99,8 @@ def _bytes(pipeline: Pipeline) -> Iterator[tuple[str, str, Pipeline]]:
             if op.op in ("expect", "arrive_tx", "arrive"):
                 ops = getattr(role, part)
                 copies = [one for one in ops if one.op == "tma_load" and one.bar == op.bar]
-                total = sum([sizes[one.buf] if one.bytes is None else one.bytes for one in copies])
+                size = {one: sizes[one.buf] if one.bytes is None else one.bytes for one in copies}
+                total = sum([senders(pipeline, role, one) * size[one] for one in copies])
                 where = f"{role.name}.{part}[{place}], {op}"
                 if not total:
                     continue
@@ -110,8 +118,9 @@ def _bytes(pipeline: Pipeline) -> Iterator[tuple[str, str, Pipeline]]:
 def _counts(pipeline: Pipeline) -> Iterator[tuple[str, str, Pipeline]]:
     """Yield barriers that count the arrivals of one iteration."""
     for place, (name, barrier) in enumerate(pipeline.barriers):
-        loops = [op for role in pipeline.roles for op in role.loop if op.bar == name]
-        arrivals = sum([op.n if op.op == "arrive" else 1 for op in loops if op.op in ("arrive", "arrive_tx")])
+        loops = [(role, op) for role in pipeline.roles for op in role.loop if op.bar == name]
+        came = [(role, op) for role, op in loops if op.op in ("arrive", "arrive_tx")]
+        arrivals = sum([senders(pipeline, role, op) * (op.n if op.op == "arrive" else 1) for role, op in came])
         if arrivals and arrivals != barrier.count:
             rings = list(pipeline.barriers)
             rings[place] = (name, replace(barrier, count=arrivals))
@@ -159,8 +168,8 @@ def _with(pipeline: Pipeline, role: Role, part: str, place: int, ops: list[Op]) 
 
 def _part(role: Role, part: str, ops: tuple[Op, ...]) -> Role:
     """Return the role with other ops in one part."""
-    parts = {one: getattr(role, one) for one in PARTS} | {part: ops}
-    return Role(role.name, parts["pre"], parts["loop"], parts["post"], role.trip)
+    changed: Any = {part: ops}
+    return replace(role, **changed)
 
 
 def _put(pipeline: Pipeline, role: Role) -> Pipeline:

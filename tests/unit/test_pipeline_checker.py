@@ -141,6 +141,13 @@ DOCUMENTS = {
          "post": [op("read", buf="Q", idx_abs=0)]},
         barriers={"q": {"count": 1, "slots": 1}}, buffers={"Q": {"slots": 1}},
     ),
+    "a buffer that is filled again after the loop": ring(
+        2, WHOLE,
+        {"name": "use", "pre": [wait("q")],
+         "loop": [wait("full"), op("mma", buf="Q", idx_abs=0), *multiplied(), op("arrive", bar="empty")],
+         "post": [op("write", buf="Q", idx_abs=1), op("read", buf="Q", idx_abs=1)]},
+        barriers={"q": {"count": 1, "slots": 1}}, buffers={"Q": {"slots": 1}},
+    ),
     "a result after the loop": ring(
         2, LOAD,
         {**consumer(*multiplied()), "post": [op("write", buf="C", idx_abs=0), op("arrive", bar="c", idx_abs=0)]},
@@ -272,11 +279,36 @@ def test_no_fact_can_be_left_out_or_weakened(name: str) -> None:
     for place, fact in enumerate(evidence["facts"]):
         weaker = [None, fact | {"least": fact["least"] + 1}, fact | {"most": fact["least"] + 5}]
         weaker += [fact | {"low": fact["low"] + 1}, fact | {"high": fact["high"] - 1}, fact | {"path": []}]
+        (first, begin), *_, (last_event, end) = fact["path"]
+        if evidence["events"][last_event][1] == "loop":
+            weaker.append(fact | {"path": [*fact["path"][:-1], [last_event, end + 1]]})
+        if evidence["events"][first][1] == "loop":
+            weaker.append(fact | {"path": [[first, begin - 1], *fact["path"][1:]]})
         if fact.get("most") == fact["least"]:
             weaker[2] = None
         for other in weaker:
             facts = [*evidence["facts"][:place], *([other] if other else []), *evidence["facts"][place + 1 :]]
             assert told("pipeline", statement, evidence | {"facts": facts})[0] == 1, (place, other)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_facts_about_other_distances_do_not_help_between_right_ones(name: str) -> None:
+    """An event is shown to come one iteration too late, or to follow one that is too early, in all but the ends."""
+    statement, evidence = stored(name)
+    for place, fact in enumerate(evidence["facts"]):
+        rest = [*evidence["facts"][:place], *evidence["facts"][place + 1 :]]
+        path = fact["path"]
+        shifted = [[*path[:-1], [path[-1][0], path[-1][1] + 1]], [[path[0][0], path[0][1] - 1], *path[1:]]]
+        last = fact["high"]
+        if fact["moves"] == 1:
+            ends = [fact | {"high": fact["low"], "moves": 0}, fact | {"low": last, "moves": 2}]
+            more = {"low": fact["low"] + 1, "high": last - 1, "least": fact["least"] + 2}
+        else:
+            ends, more = [fact | {"most": fact["least"]}], {"least": fact["least"] + 1}
+        for step, other in zip((-1, 0), shifted, strict=True):
+            if evidence["events"][path[step][0]][1] == "loop" and "most" not in fact:
+                facts = [*rest, *ends, fact | more | {"path": other}]
+                assert told("pipeline", statement, evidence | {"facts": facts})[0] == 1, (fact, other)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -439,12 +471,13 @@ def test_two_events_follow_each_other_only_if_they_do_in_runs(name: str) -> None
     statement, evidence = stored(name)
     pipeline = Pipeline.from_json(statement["pipeline"])
     least = pipeline.least + 5
-    runs = {trips: Runs(pipeline, trips) for trips in (least, least + 2)}
+    runs = {trips: Runs(pipeline, trips) for trips in (pipeline.least, least, least + 2)}
     document = base.read(statement["pipeline"], pipelines.PIPELINE, "it")
     made = pipelines.Pipeline(document, evidence["turns"], evidence["completed"])
     events = [tuple(event[:4]) for event in evidence["events"]]
     frames = [{"least": least, "low": k, "high": k, "moves": moves} for k, moves in ((0, 0), (1, 0), (0, 2), (-2, 2))]
     frames.append({"least": least, "low": 2, "high": -3, "moves": 1})
+    frames.append({"least": pipeline.least, "most": pipeline.least, "low": 0, "high": 0, "moves": 0})
     accepted = 0
     for one, other in itertools.product(range(len(events)), repeat=2):
         for far, frame in itertools.product(range(-2, 4), frames):
@@ -720,6 +753,8 @@ SAFE = (0, "safe for every N >= 0")
         (last(op("arrive_tx", bytes=2**20 - 1, **LAST)), SAFE),
         (last(op("arrive_tx", bytes=2**20, **LAST)), (1, "too many bytes are outstanding")),
         (last(op("arrive", **LAST), COPY), (1, "more bytes are delivered than expected")),
+        (last(op("tma_store", buf="L", idx_abs=-1)), SAFE),
+        (last(op("tma_store", buf="L")), (1, "a store may run at the end")),
         (last(wait("last"), end=0), (1, "a wait is for a phase that never completes")),
         (last(wait("last", ph=-1)), SAFE),
         (last(wait("last", ph=-2)), (1, "a wait is for a phase that never completes")),
@@ -812,6 +847,26 @@ def test_stores_end(name: str, number: int, n: int, left: bool) -> None:
     assert found == ((1, "a store may run at the end") if left else (0, "safe for every N >= 0"))
     code, _ = told("pipeline", statement | {"policy": "practice"}, evidence)
     assert code == 0
+
+
+@pytest.mark.parametrize("trip", ["N5", "N+", "N - x", "M", "N-1.0", "2N", "N+0000001"])
+def test_trips_are_n_and_a_constant(trip: str) -> None:
+    statement, evidence = stored(NAMES[0])
+    statement["pipeline"]["roles"][0]["trip"] = trip
+    assert refusal(statement["pipeline"], evidence) == (
+        1,
+        "certificate.statement.pipeline.roles[0].trip is not N with a constant",
+    )
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [op("arrive", bar="full", idx_abs=0), op("write", buf="A", idx_abs=0), op("mma_arrive", bar="full", idx_abs=0)],
+)
+def test_what_all_iterations_add_to_one_index_is_not_decided(entries: Document) -> None:
+    statement, evidence = stored(NAMES[0])
+    statement["pipeline"]["roles"][0]["loop"].append(entries)
+    assert refusal(statement["pipeline"], evidence) == (2, "load.loop[3] adds to one index in all iterations")
 
 
 def test_a_seal_of_another_document_is_refused_last() -> None:

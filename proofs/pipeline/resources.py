@@ -1,0 +1,79 @@
+"""What a pipeline needs of a thread block or a cluster, against what its target has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from layoutalg.proofs.pipeline.document import MOST_BYTES, Pipeline, Role
+from layoutalg.targets.registry import lookup
+from layoutalg.targets.target_model import LIMITS
+
+GROUP = 4
+"""warps: a warpgroup, which sets its registers together (PTX ISA 9.1, 9.7.19.5)"""
+
+
+def infeasible(pipeline: Pipeline, target: str) -> tuple[str, str] | None:
+    """Return what no hardware or this target has no room for: in words, and the barrier or buffer."""
+    return next(_exceeded(pipeline, target), None)
+
+
+def _exceeded(pipeline: Pipeline, target: str) -> Iterator[tuple[str, str]]:
+    for name, slots in pipeline.rings.items():
+        if slots < 1:
+            yield f"{name} has no slots", name
+    for name, barrier in pipeline.barriers:
+        if not 1 <= barrier.count <= MOST_BYTES:
+            yield f"{barrier.count} arrivals per phase; a barrier counts 1 to {MOST_BYTES}", name
+    has = {name: fact.value for name, fact in LIMITS[lookup(target).arch].items() if isinstance(fact.value, int)}
+    total = sum([ring.slots * ring.bytes for name, ring in pipeline.buffers if name not in pipeline.tensors])
+    total += sum([8 * ring.slots for _, ring in pipeline.barriers])
+    most = lookup(target).shared_kib[0] * 1024
+    if total > most:
+        yield f"{total} bytes of shared memory; a block of {target} has {most}", ""
+    ctas = has.get("cluster_blocks", 1)
+    if pipeline.cluster > ctas:
+        yield f"{pipeline.cluster} CTAs in a cluster; {target} has {ctas}, portably", ""
+    if pipeline.threads > has["threads_per_block"]:
+        yield f"{pipeline.threads} threads; a block of {target} has {has['threads_per_block']}", ""
+    named = has.get("named_barriers", 0)
+    numbers = [op.id for role in pipeline.roles for _, _, op in role.ops() if op.is_named and op.id >= named]
+    if numbers:
+        yield f"named barrier {numbers[0]}; a block of {target} has {named}, from 0 on", ""
+    if any(role.registers for role in pipeline.roles):
+        yield from [(what, "") for what in _registers(pipeline, target, has)]
+
+
+def _registers(pipeline: Pipeline, target: str, has: dict[str, int]) -> Iterator[str]:
+    """Yield what is wrong with the registers that the roles set."""
+    if "setmaxnreg_step" not in has:
+        yield f"registers set by a role; {target} has no setmaxnreg"
+        return
+    least, most, step = (has[f"setmaxnreg_{name}"] for name in ("least", "most", "step"))
+    for role in pipeline.roles:
+        if role.registers and (not least <= role.registers <= most or role.registers % step):
+            yield f"{role.registers} registers of {role.name}; setmaxnreg takes {least} to {most} in steps of {step}"
+    for cta in range(pipeline.cluster):
+        roles = pipeline.roles_of(cta)
+        unknown = [role.name for role in roles if not role.warps]
+        if unknown:
+            yield f"registers set by a role, but {unknown[0]} states no warps"
+            return
+        for first, group in _groups(roles):
+            if len({role.registers for role in group}) > 1 or (first + GROUP > sum([role.warps for role in roles])):
+                names = ", ".join(dict.fromkeys(role.name for role in group))
+                warps = f"warps {first} to {first + GROUP - 1}"
+                yield f"registers set by {names}; {warps} are no warpgroup that sets one number together"
+        launched = min(has["registers_per_block"] // pipeline.threads, most) // step * step
+        asked = sum([role.warps * (role.registers or launched) for role in roles]) * has["lanes"]
+        if asked > launched * pipeline.threads:
+            told = f"{asked} registers after setmaxnreg; {pipeline.threads} threads start with {launched} each, "
+            yield f"{told}{launched * pipeline.threads} in all, and wait for more for ever"
+
+
+def _groups(roles: list[Role]) -> Iterator[tuple[int, list[Role]]]:
+    """Yield the first warp and the roles of the warps of each warpgroup in which some role sets its registers."""
+    warps = [role for role in roles for _ in range(role.warps)]
+    for first in range(0, len(warps), GROUP):
+        group = warps[first : first + GROUP]
+        if any(role.registers for role in group):
+            yield first, group
