@@ -10,6 +10,7 @@ import pytest
 
 import layoutalg as la
 from layoutalg.cli import main
+from layoutalg.codegen.pipeline.program import Loop, Program, Worker
 from layoutalg.ground.errors import MalformedError
 from layoutalg.ground.verdict import Proved, Refuted, Unknown
 from layoutalg.pipeline import Builder, Op, Pipeline, verify
@@ -132,6 +133,12 @@ class TestTensorMemory:
         found = verify(self.product([SUM, {"op": "wait", "bar": "done", "idx_abs": 0}]))
         assert isinstance(found, Refuted)
         assert (found.kind, found.role, found.buffer, found.trips) == ("race", "epilogue", "T", 1)
+
+    def test_no_kernel_is_emitted_that_would_keep_it_in_shared_memory(self) -> None:
+        pipeline = Pipeline.from_json(self.product([]))
+        workers = tuple([Worker((Loop(role.name, ()),)) for role in pipeline.roles])
+        with pytest.raises(MalformedError, match="must have its buffers in shared memory, not"):
+            Program(pipeline, workers, ())
 
     def test_without_iterations_nobody_has_written_it(self) -> None:
         found = verify(self.product([{"op": "wait", "bar": "done", "idx_abs": 0}, SUM], trips="N >= 0"))

@@ -189,9 +189,9 @@ DOCUMENTS = {
     "an accumulator that ends in groups": ring(
         2, LOAD,
         {"name": "use",
-         "loop": [wait("full"), op("mma_write", buf="T", idx_abs=0), op("mma_commit"), op("mma_wait", n=1),
-                  op("mma", buf="A"), op("mma_commit"), op("mma_wait", n=0), op("arrive", bar="empty")],
-         "post": [op("mma_commit"), op("mma_wait", n=2), op("read", buf="T", idx_abs=0)]},
+         "loop": [wait("full"), op("mma", buf="A"), op("mma_commit"), op("mma_wait", n=0), op("arrive", bar="empty"),
+                  op("mma_write", buf="T", idx_abs=0), op("mma_commit")],
+         "post": [op("mma_commit"), op("mma_wait", n=1), op("read", buf="T", idx_abs=0)]},
         buffers={"T": TENSOR}, trips="N >= 1",
     ),
     "an accumulator that the next iteration covers": ring(
