@@ -162,6 +162,12 @@ __device__ __forceinline__ void la_expect_tx(la_u32 barrier, la_u32 bytes)
     asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" :: "r"(barrier), "r"(bytes) : "memory");
 }
 
+// Fetches a descriptor that copies will use.
+__device__ __forceinline__ void la_prefetch_tensor_map(const la_tensor_map* map)
+{
+    asm volatile("prefetch.tensormap [%0];" :: "l"(map) : "memory");
+}
+
 // The barrier of one role: id 1 to 15, all its threads (whole warps).
 __device__ __forceinline__ void la_role_barrier(la_u32 id, la_u32 threads)
 {

@@ -106,7 +106,9 @@ class MatmulKernel(Checked):
         return [*[place_map(raw, at) for raw, at in zip(self.maps, addresses, strict=True)], count, status]
 
 
-def matmul_pipeline(stages: int, consumers: int, a: int, b: int, result: int, cluster: int = 1) -> Pipeline:
+def matmul_pipeline(
+    stages: int, consumers: int, a: int, b: int, result: int, cluster: int = 1, behind: int = 0
+) -> Pipeline:
     """Return the pipeline: a ring of tiles of A and B, and one slot of results for each consumer.
 
     The blocks of a cluster have rows of A of their own and share columns of B: each loads its part for all.
@@ -118,6 +120,7 @@ def matmul_pipeline(stages: int, consumers: int, a: int, b: int, result: int, cl
         b: Bytes of a tile of B.
         result: Bytes of a result on its way out.
         cluster: Blocks of a cluster.
+        behind: Multiplies that may still run when the next are started; their slots are handed back later.
 
     Example:
         >>> from layoutalg.proofs.pipeline import verify
@@ -131,16 +134,19 @@ def matmul_pipeline(stages: int, consumers: int, a: int, b: int, result: int, cl
         Op("tma_load", buf="B", bar="full", bytes=b // cluster, multicast=everyone),
     )  # fmt: skip
     multiply = (
-        Op("wait", bar="full"), Op("mma", buf="A"), Op("mma", buf="B"), Op("mma_commit"), Op("mma_wait", n=0),
-        Op("arrive", bar="empty", n=WARPS, to=everyone),
+        Op("wait", bar="full"), Op("mma", buf="A"), Op("mma", buf="B"), Op("mma_commit"), Op("mma_wait", n=behind),
+        Op("arrive", bar="empty", n=WARPS, off=-behind, to=everyone),
     )  # fmt: skip
+    last = [Op("arrive", bar="empty", n=WARPS, off=-back, to=everyone) for back in range(behind, 0, -1)]
     roles = [Role("load", loop=load)]
     for which in range(consumers):
         buffer = f"C{which}"
         store = (
-            Op("bulk_wait"), Op("write", buf=buffer), Op("proxy_fence"), Op("tma_store", buf=buffer), Op("bulk_commit"),
+            Op("mma_wait"), Op("bulk_wait"), Op("write", buf=buffer), Op("proxy_fence"), Op("tma_store", buf=buffer),
+            Op("bulk_commit"),
         )  # fmt: skip
-        roles += [Role(f"math{which}", loop=multiply), Role(f"store{which}", loop=store, post=(Op("bulk_wait"),))]
+        roles.append(Role(f"math{which}", loop=multiply, post=(Op("mma_wait"), *last) if behind else ()))
+        roles.append(Role(f"store{which}", loop=store, post=(Op("bulk_wait"),)))
     return Pipeline(
         stages,
         (("full", Barrier(1, stages)), ("empty", Barrier(cluster * consumers * WARPS, stages))),
@@ -160,6 +166,7 @@ def gemm_kernel(
     consumers: int = 2,
     result: str = "bf16",
     cluster: int = 1,
+    behind: int = 0,
     major_a: str = "K",
     major_b: str = "K",
     together: int = 16,
@@ -179,6 +186,7 @@ def gemm_kernel(
         consumers: Warpgroups that multiply, 1 to 3.
         result: Type of D: bf16 or f16.
         cluster: Blocks that share the columns of a tile, 1, 2 or 4: each loads a part of B for all.
+        behind: Multiplies in flight when the next are started, 0 or 1.
         major_a: ``"K"``: A is M x K row-major; ``"MN"``: K x M row-major, for 16-bit types.
         major_b: ``"K"``: B is N x K row-major; ``"MN"``: K x N row-major, for 16-bit types.
         together: Rows of tiles that are taken together.
@@ -239,6 +247,7 @@ def gemm_kernel(
         cluster * plans["B"].expect_tx_bytes,
         GROUP_ROWS * columns * 2,
         cluster,
+        CHECK.integer(behind, "behind", 0, 2),
     )
     mt, nt = checked_tiles((m, n), (cluster * tm, tn), 1)
     name = f"la_gemm_{m}x{n}x{k}_{kind.name}" if name is None else checked_name(name)
@@ -326,11 +335,12 @@ def _program(
     before += mover(plans["D"], f"{name}_d", "Stores a part of a result.")
     threads = (1 + consumers) * WARPS * WARP
     most = (65536 - LOADER_REGISTERS * WARPS * WARP) // (consumers * WARPS * WARP) // 8 * 8
+    store = (("loop[0]", "la_settle(acc);"), ("loop[2]", write), ("loop[4]", leave))
     workers = (
         Worker((Loop("load", load, f"{kt}"),), WARPS, elected=True, registers=LOADER_REGISTERS, turn=where),
         Worker(
             (Loop("math", (("loop[2]", multiply),), f"{kt}"),
-             Loop("store", (("loop[1]", write), ("loop[3]", leave)), f"{parts}", unroll=True)),
+             Loop("store", store, f"{parts}", unroll=True)),
             WARPS, consumers, registers=min(most, 240) if threads > 256 else 0,
             start=numbers.declared().replace("    const", "const") + f"float acc[{registers}];", turn=where,
         ),
@@ -368,7 +378,7 @@ def _write(columns: int, result: str, numbers: Numbers) -> str:
     """Statements that write one part of the accumulators to shared memory as the store's descriptor reads it."""
     t = np.arange(WARPS * WARP)
     row, half = t // WARP * 16 + t % 16, t % WARP // 16
-    pack, lines = RESULTS[result], ["la_settle(acc);"]
+    pack, lines = RESULTS[result], list[str]()
     panel = min(columns, 64)
     for group in range(columns // 16):
         chunk = group % (panel // 16) * 2 + half
