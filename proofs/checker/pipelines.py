@@ -57,7 +57,7 @@ OPS = {
     "cp_async": BUF,
     "cp_async_commit": {},
     "cp_async_wait": {"n?": COUNT},
-    "cp_async_arrive": BAR,
+    "cp_async_arrive": BAR | {"n?": COUNT[1:]},
     "proxy_fence": {},
 }
 ENTRIES = {"bar": None, "buf": None, "off": 0, "idx_abs": None, "ph": 0, "flip": False, "n": 0, "bytes": None}

@@ -161,7 +161,7 @@ class Machine:
                 barriers, found = self._add(barriers, task, 0, -task.bytes)
             else:
                 slots, finished = self._finish(slots, finished, SIGNALS[kind], task)
-                barriers, found = self._add(barriers, task, 1, 0)
+                barriers, found = self._add(barriers, task, task.op.arrivals, 0)
             return (None if found and not found.soft else (places, barriers, slots, finished, under_way)), found
         places = _put(places, actor, places[actor] + 1)
         if kind == "wait":
@@ -170,8 +170,7 @@ class Machine:
                 what = "passes by the parity of another phase"
                 found = Violation("ub", what, task, soft=True)
         elif kind in ("arrive", "arrive_tx", "expect"):
-            arrivals = task.op.n if kind == "arrive" else int(kind == "arrive_tx")
-            barriers, found = self._add(barriers, task, arrivals, 0 if kind == "arrive" else task.bytes)
+            barriers, found = self._add(barriers, task, task.op.arrivals, 0 if kind == "arrive" else task.bytes)
         elif kind in WRITES:
             slots, found = self._write(slots, task)
         elif kind in ("read", "mma", "tma_store"):
