@@ -225,7 +225,7 @@ def _run(pipeline: Pipeline, policy: str, likely: int | None) -> tuple[Run | Non
             machine = Machine(pipeline, trips, policy)
             if sum(map(len, machine.tasks)) ** 2 > RUN_EVENTS * 100:
                 break
-            run = explore.delayed(machine, soft)
+            run = explore.delayed(machine, soft) or explore.delayed(machine, soft, signals_last=True)
             if run is not None:
                 return _shorter(pipeline, policy, run, soft), ()
         for trips in range(least, max(least, far) + 1):

@@ -161,7 +161,7 @@ class Machine:
                 barriers, found = self._add(barriers, task, 0, -task.bytes)
             else:
                 slots, finished = self._finish(slots, finished, SIGNALS[kind], task)
-                barriers, found = self._add(barriers, task, 1, 0)
+                barriers, found = self._add(barriers, task, task.op.arrivals, 0)
             return (None if found and not found.soft else (places, barriers, slots, finished, under_way)), found
         places = _put(places, actor, places[actor] + 1)
         if kind == "wait":
@@ -170,8 +170,7 @@ class Machine:
                 what = "passes by the parity of another phase"
                 found = Violation("ub", what, task, soft=True)
         elif kind in ("arrive", "arrive_tx", "expect"):
-            arrivals = task.op.n if kind == "arrive" else int(kind == "arrive_tx")
-            barriers, found = self._add(barriers, task, arrivals, 0 if kind == "arrive" else task.bytes)
+            barriers, found = self._add(barriers, task, task.op.arrivals, 0 if kind == "arrive" else task.bytes)
         elif kind in WRITES:
             slots, found = self._write(slots, task)
         elif kind in ("read", "mma", "tma_store"):
@@ -339,8 +338,11 @@ def _run(
     return Run(machine, tuple(reversed(events)), wrong)
 
 
-def delayed(machine: Machine, soft: bool) -> Run | None:
-    """Return a run to a violation in which one event is held back until nothing else can happen, or None."""
+def delayed(machine: Machine, soft: bool, signals_last: bool = False) -> Run | None:
+    """Return a run to a violation in which one event is held back until nothing else can happen, or None.
+
+    With ``signals_last`` arrivals behind asynchronous accesses are held back even longer.
+    """
     held: list[tuple[int, Task] | None] = [None]
     held += [(role, task) for role, tasks in enumerate(machine.tasks) for task in tasks]
     held += [
@@ -348,7 +350,7 @@ def delayed(machine: Machine, soft: bool) -> Run | None:
     ]
     for one in held:
         clock.check("the runs of a pipeline")
-        run = _follow(machine, one, soft)
+        run = _follow(machine, one, soft, signals_last)
         if run is not None:
             return run
     return None
@@ -380,7 +382,7 @@ def _replay(machine: Machine, events: list[Event], wanted: Violation, soft: bool
     return None
 
 
-def _follow(machine: Machine, held: tuple[int, Task] | None, soft: bool) -> Run | None:
+def _follow(machine: Machine, held: tuple[int, Task] | None, soft: bool, signals_last: bool) -> Run | None:
     state = machine.start()
     events: list[Event] = []
     while True:
@@ -388,9 +390,13 @@ def _follow(machine: Machine, held: tuple[int, Task] | None, soft: bool) -> Run 
         if not free or machine.finished(state):
             wrong = machine.last(state)
             return Run(machine, tuple(events), wrong) if wrong is not None and (soft or not wrong.soft) else None
-        event = next((event for event in free if held is None or event[0] != held[0] or event[1] is not held[1]), None)
-        if event is None:
-            event, held = free[0], None
+        others = [event for event in free if held is None or event[0] != held[0] or event[1] is not held[1]]
+        if signals_last and len(others) < len(free):
+            others = [event for event in others if event[0] >= 0 or event[1].op.op not in SIGNALS]
+        if not others:
+            others = [event for event in free if held is None or event[1] is held[1]] or free
+            held = None
+        event = others[0]
         events.append(event)
         following, wrong = machine.after(state, event)
         if wrong is not None and (soft or not wrong.soft):
