@@ -7,10 +7,30 @@ from typing import TYPE_CHECKING
 from layoutalg.ground.lazy import door
 
 if TYPE_CHECKING:
-    from layoutalg.proofs.pipeline import Barrier, Buffer, Builder, Op, Pipeline, Proved, Refuted, Role, verify
+    from layoutalg.proofs.pipeline import (
+        Barrier,
+        Buffer,
+        Builder,
+        Op,
+        Pipeline,
+        Proved,
+        Refuted,
+        Role,
+        Throughput,
+        event_graph,
+        throughput,
+        verify,
+    )
 
 __getattr__, __dir__ = door(
-    __name__, {"layoutalg.proofs.pipeline": "Barrier Buffer Builder Op Pipeline Proved Refuted Role verify"}
+    __name__,
+    {
+        "layoutalg.proofs.pipeline": "Barrier Buffer Builder Op Pipeline Proved Refuted Role Throughput event_graph "
+        "throughput verify"
+    },
 )
 
-__all__ = ["Barrier", "Buffer", "Builder", "Op", "Pipeline", "Proved", "Refuted", "Role", "verify"]
+__all__ = [
+    "Barrier", "Buffer", "Builder", "Op", "Pipeline", "Proved", "Refuted", "Role", "Throughput", "event_graph",
+    "throughput", "verify",
+]  # fmt: skip

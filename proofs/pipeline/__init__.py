@@ -8,6 +8,7 @@ from layoutalg.ground.lazy import door
 
 if TYPE_CHECKING:
     from layoutalg.proofs.pipeline.building import Builder
+    from layoutalg.proofs.pipeline.cycles import Throughput, event_graph, throughput
     from layoutalg.proofs.pipeline.decision import Proved, Refuted, verify
     from layoutalg.proofs.pipeline.document import Barrier, Buffer, Op, Pipeline, Role
 
@@ -17,7 +18,11 @@ __getattr__, __dir__ = door(
         "layoutalg.proofs.pipeline.building": "Builder",
         "layoutalg.proofs.pipeline.document": "Barrier Buffer Op Pipeline Role",
         "layoutalg.proofs.pipeline.decision": "Proved Refuted verify",
+        "layoutalg.proofs.pipeline.cycles": "Throughput event_graph throughput",
     },
 )
 
-__all__ = ["Barrier", "Buffer", "Builder", "Op", "Pipeline", "Proved", "Refuted", "Role", "verify"]
+__all__ = [
+    "Barrier", "Buffer", "Builder", "Op", "Pipeline", "Proved", "Refuted", "Role", "Throughput", "event_graph",
+    "throughput", "verify",
+]  # fmt: skip
