@@ -16,7 +16,9 @@ if TYPE_CHECKING:
         Proved,
         Refuted,
         Role,
+        Route,
         Throughput,
+        Transfer,
         event_graph,
         throughput,
         verify,
@@ -25,12 +27,12 @@ if TYPE_CHECKING:
 __getattr__, __dir__ = door(
     __name__,
     {
-        "layoutalg.proofs.pipeline": "Barrier Buffer Builder Op Pipeline Proved Refuted Role Throughput event_graph "
-        "throughput verify"
+        "layoutalg.proofs.pipeline": "Barrier Buffer Builder Op Pipeline Proved Refuted Role Route Throughput "
+        "Transfer event_graph throughput verify"
     },
 )
 
 __all__ = [
-    "Barrier", "Buffer", "Builder", "Op", "Pipeline", "Proved", "Refuted", "Role", "Throughput", "event_graph",
-    "throughput", "verify",
+    "Barrier", "Buffer", "Builder", "Op", "Pipeline", "Proved", "Refuted", "Role", "Route", "Throughput",
+    "Transfer", "event_graph", "throughput", "verify",
 ]  # fmt: skip
