@@ -100,6 +100,8 @@ JOBS = {
     "conversions": Job("conversions of registers, every word and the cycles, beside Triton", "device_registers",
                        ("conversions_dev",), 55, {"set": "kernels"}),
     "costs": Job("cycles of the instructions of layout conversions", "device_registers", ("conversion_costs_dev",), 60),
+    "pipelines": Job("cycles of copies, wgmma and barriers, for the costs of schedules", "device_pipelines",
+                     seconds=60),
     "kernels": Job("kernels that move arrays: every byte, and the bandwidth beside copies", "device_kernels",
                    ("kernels_dev", "kernels_gathers_dev"), 55,
                    {"kinds": ["windows", "plain", "engine", "gathers", "staging"]}),

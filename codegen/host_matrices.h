@@ -14,32 +14,6 @@ struct Place { unsigned lane, element; };
 constexpr int MOST_WORDS = 8;
 static thread_local la_u32 deposited[2][MAX_THREADS][MOST_WORDS];
 
-inline unsigned short float_to_half(float value)
-{
-    la_u32 bits;
-    std::memcpy(&bits, &value, 4);
-    const unsigned short sign = bits >> 16 & 0x8000;
-    bits &= 0x7FFFFFFF;
-    if (bits > 0x7F800000) return sign | 0x7E00;
-    if (bits >= 0x477FF000) return sign | 0x7C00;  // 65520 and above round to infinity
-    if (bits < 0x38800000) {  // below 2^-14: multiples of 2^-24, ties to even
-        float size;
-        std::memcpy(&size, &bits, 4);
-        const float moved = size + 0.5f;  // floats in [0.5, 1) have spacing 2^-24
-        std::memcpy(&bits, &moved, 4);
-        return sign | (unsigned short)(bits - 0x3F000000);
-    }
-    return sign | (unsigned short)((bits + 0xFFF + (bits >> 13 & 1) - 0x38000000) >> 13);
-}
-
-inline unsigned short float_to_bfloat(float value)
-{
-    la_u32 bits;
-    std::memcpy(&bits, &value, 4);
-    if ((bits & 0x7FFFFFFF) > 0x7F800000) return bits >> 16 | 0x40;
-    return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16;
-}
-
 template <Type type> struct Value { typedef float type_of; };
 template <> struct Value<S8> { typedef int type_of; };
 template <> struct Value<U8> { typedef int type_of; };

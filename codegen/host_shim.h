@@ -1,12 +1,12 @@
-// CPU models of the hardware operations that kernel texts call by name.
+// CPU models of the hardware operations that kernel texts call by name: threads, their barriers, shared memory.
 //
-// One fiber per GPU thread, scheduled round-robin, one block at a time. The copy engine is a queue: a bulk copy runs only
-// while some thread polls a barrier or waits for a store group, newest first, so a kernel that reads too early sees the old
-// bytes. Descriptors are decoded here from their 128 raw bytes, independently of the Python models: box walk, row pitch at
-// the swizzle span, XOR on absolute shared addresses, fill, element strides, byte counts. What would fault or hang on the
-// hardware becomes a fault number or the kernel's own time-out status.
+// One fiber per GPU thread; the blocks of a cluster run together, clusters one after the other. With seed 0 threads run
+// round-robin; other seeds draw the order of the warps, when one is held back, and where a thread is interrupted. What would
+// fault or hang on the hardware becomes a fault number or the kernel's own time-out status. `host_pipelines.h` adds barriers
+// in memory and the copy engine, `host_wgmma.h` asynchronous multiplies.
 //
-// Few includes: every kernel is compiled with this header, so it must compile fast. Several threads may launch at once.
+// Every kernel is compiled with this header and linked with what is behind LA_HOST_CORE, which is compiled once per process:
+// few includes, and declarations only, so that it compiles fast. Several threads may launch at once.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -31,30 +31,57 @@ namespace la_host {
 enum Fault {
     NONE, SHARED_RANGE, SHARED_ALIGNMENT, GLOBAL_RANGE, INNER_COORDINATE, BAD_DESCRIPTOR, BARRIER_MISUSE, BARRIER_OVERWRITTEN,
     TRANSACTION_RANGE, COPY_IN_FLIGHT, STORE_NOT_COMMITTED, DEADLOCK, NEGATIVE_STORE, LARGE_DIMENSION,
-    MODEL_LIMIT, MISALIGNED, RACE, INACTIVE_LANE, BARRIER_PLACES, OPERAND_COPIES, WARP_PLACES, ENDED_LANES
+    MODEL_LIMIT, MISALIGNED, RACE, INACTIVE_LANE, BARRIER_PLACES, OPERAND_COPIES, WARP_PLACES, ENDED_LANES,
+    ROLE_BARRIER, CLUSTER_RANK, LOAD_ACCESSED, STORE_OVERWRITTEN, MULTIPLY_OVERWRITTEN, UNFENCED, MULTIPLY_NOT_WAITED,
+    ACCUMULATOR_TOUCHED, MULTIPLIES_DIFFER, PHASE_MISSED, CLUSTER_BARRIER
 };
-enum Wait { RUNS, AT_BLOCK_BARRIER, AT_WARP_BARRIER };
+enum Wait { RUNS, AT_BLOCK_BARRIER, AT_WARP_BARRIER, AT_ROLE_BARRIER, AT_CLUSTER_BARRIER, AT_MULTIPLY, AT_MEMORY_BARRIER };
+constexpr int WAITS = 7;
+constexpr la_u32 NOWHERE = ~0u;
 
 struct Index { unsigned x, y, z; };
 // A synchronisation point: an address unique to each call in the text, and its line.
 struct Site { const void* place; unsigned line; };
 inline bool differ(Site a, Site b) { return a.place != b.place || a.line != b.line; }
-struct Fiber { ucontext_t context; Index thread; bool done; Wait wait; unsigned line; };
+// A waiting thread goes on once the counter that it watches has another value, or once it is told to give up.
+struct Fiber {
+    ucontext_t context;
+    Index thread;
+    unsigned block;
+    bool done, gives_up, cluster_arrived, cluster_waits;
+    Wait wait;
+    unsigned line;
+    const la_u32* watched;
+    la_u32 seen, fences, groups, barrier, cluster_seen;
+};
 struct Barrier { la_u32 address, count, pending; long long bytes; la_u32 phase; };
-struct Copy { bool load; const la_tensor_map* map; int coords[5]; int rank; la_u32 shared, barrier, group; };
+// A bulk copy; stores have the group of their thread, 0 until it is committed; `blocks` are those that a load writes to.
+struct Copy { bool load; const la_tensor_map* map; int coords[5]; int rank; la_u32 shared, barrier, group, thread, line, blocks; };
 struct Region { const unsigned char* first; size_t bytes; };
+// 16 bytes of shared memory: the last thread that wrote and read them by ordinary instructions and has not fenced since,
+// with the number of its fences then; how many asynchronous operations in flight write or read them, and for which thread.
+struct Granule {
+    unsigned short writer, reader, loader, user, loads, stores, multiplies;
+    bool written, read;
+    la_u32 write_fences, read_fences, load_barrier;
+};
 // One lane's part of one shared-memory instruction. The kth time a thread passes a place of the text is hit k.
 // A phase is the span between two block barriers; a step, between two la_sync_warp of the warp within a phase.
 struct Access { la_u32 place, hit, block, thread, byte, what, phase, step; };
-// Where a fault happened, and the state of the block's threads; `met` is the line where others wait.
-struct Told { la_u32 block, thread, byte, at_block_barrier, at_warp_barrier, ended, line, met; };
+// Where a fault happened: `met` is the line where others wait, `other` the thread whose access it disturbs or lacks a fence,
+// `barrier` the one concerned, both of the block `where`. Then how many threads run, are in each kind of wait, and ended.
+struct Told { la_u32 block, where, thread, byte, line, met, other, barrier, arrivals, pending, waits[WAITS], ended; };
+// A wait that gave up: what its barrier lacks.
+struct Starved { la_u32 block, thread, barrier, phase, pending, count, line, parity; long long bytes; };
+constexpr int MAX_STARVED = 64;
+struct Report { Told told; la_u32 many; Starved starved[MAX_STARVED]; };
 // Log of the accesses of a launch; disabled if items is null.
 struct Trace { Access* items; size_t capacity, count; la_u32* hits; };
 
 constexpr la_u32 RESERVED = 1024;  // shared bytes below the dynamic part, as on sm_90
 constexpr la_u32 CAPACITY = 233472 + 65536;
 constexpr size_t STACK = 96 * 1024;
-constexpr int MAX_THREADS = 1024, MAX_BARRIERS = 64, MAX_COPIES = 8192, MAX_REGIONS = 4096, MAX_PLACES = 4096;
+constexpr int MAX_THREADS = 1024, MAX_BARRIERS = 255, MAX_COPIES = 8192, MAX_REGIONS = 4096, MAX_PLACES = 4096, MAX_CLUSTER = 16;
 #ifndef LA_LANES
 #define LA_LANES 32
 #endif
@@ -65,182 +92,92 @@ struct List {
     int size;
     T* begin() { return items; }
     T* end() { return items + size; }
+    void remove(int i)
+    {
+        for (--size; i < size; ++i) items[i] = items[i + 1];
+    }
 };
 
-// The state of one launch, owned by the launching thread, so that several threads can run kernels at once.
-struct State {
-    alignas(1024) unsigned char arena[CAPACITY];
-    List<Fiber, MAX_THREADS> fibers;
-    Fiber* current;
+// When bulk copies run, where the seed decides.
+enum Engine { NEWEST_FIRST, LATE, EARLY, ANY_TIME };
+
+struct State;
+// One launch, owned by the launching thread, so that several threads can run kernels at once.
+struct Run {
     ucontext_t scheduler;
     void (*body)(void**);
     void** arguments;
-    Index block, grid, block_size;
-    la_u32 dynamic_first, dynamic_bytes;
-    unsigned waiting, generation, steps[MAX_THREADS];
-    Site barrier_site, warp_site[MAX_THREADS / 32];
-    la_u32 groups;  // committed groups of stores, of the one thread that stores
-    unsigned warp_waiting[MAX_THREADS / 32], warp_generation[MAX_THREADS / 32], warp_met[MAX_THREADS / 32], progress;
-    la_u32 words[MAX_THREADS];  // each thread's shuffle operand
-    Trace trace;
+    Index grid;
+    la_u32 seed;
+    la_u64 random;
+    Engine engine;
+    bool forced;  // nothing else can go on: a copy must
+    Fiber* running;
     int fault_code;
-    Told told;
-    List<Barrier, MAX_BARRIERS> barriers;
-    List<Copy, MAX_COPIES> queue, uncommitted, committed;
+    Report* report;
+    Trace trace;
+    unsigned progress, cluster, cluster_left, cluster_generation, queued;
+    State* states;
     List<Region, MAX_REGIONS> regions;
 };
 
-static thread_local State* here;
+// One block.
+struct State {
+    alignas(1024) unsigned char arena[CAPACITY];
+    Run* run;
+    List<Fiber, MAX_THREADS> fibers;
+    Fiber* current;
+    Index block, block_size;
+    la_u32 rank, dynamic_first, dynamic_bytes;
+    unsigned waiting, generation, steps[MAX_THREADS];
+    Site barrier_site, warp_site[MAX_THREADS / 32];
+    unsigned role_waiting[16], role_threads[16], role_generation[16];
+    unsigned warp_waiting[MAX_THREADS / 32], warp_generation[MAX_THREADS / 32], warp_met[MAX_THREADS / 32];
+    la_u32 words[MAX_THREADS];  // each thread's shuffle operand
+    List<Barrier, MAX_BARRIERS> barriers;
+    List<Copy, MAX_COPIES> queue, stores;
+    Granule granules[CAPACITY / 16];
+    void* multiplies;
+    void (*free_multiplies)(void*);
+    unsigned multiplies_in_flight;
+};
 
-inline void yield() { swapcontext(&here->current->context, &here->scheduler); }
+extern __thread State* here;
 
-inline void fault(Fault code, la_u32 byte = 0, la_u32 met = 0)
-{
-    here->fault_code = code;
-    here->told = {here->block.x, here->current->thread.x, byte, 0, 0, 0, here->current->line, met};
-    for (;;) yield();  // never resumed
-}
-
-template <class T, int capacity>
-inline void append(List<T, capacity>& list, const T& item)
-{
-    if (list.size == capacity) fault(MODEL_LIMIT);
-    list.items[list.size++] = item;
-}
-
-inline unsigned live()
-{
-    unsigned n = 0;
-    for (const Fiber& fiber : here->fibers) n += !fiber.done;
-    return n;
-}
-
-inline void release_if_complete()
-{
-    State& s = *here;
-    if (s.waiting && s.waiting >= live()) { s.waiting = 0; ++s.generation; ++s.progress; }
-}
-
-inline void block_barrier(Site site)
-{
-    const unsigned mine = here->generation;
-    here->current->line = site.line;
-    if (here->waiting && differ(here->barrier_site, site)) fault(BARRIER_PLACES, 0, here->barrier_site.line);
-    here->barrier_site = site;
-    ++here->waiting;
-    release_if_complete();
-    Fiber& fiber = *here->current;
-    fiber.wait = AT_BLOCK_BARRIER;
-    while (here->generation == mine) yield();
-    fiber.wait = RUNS;
-}
-
-// Release a warp once all its running threads wait; threads that have exited are not waited for.
-inline void release_warp(unsigned warp)
-{
-    State& s = *here;
-    unsigned running = 0;
-    for (unsigned t = warp * LA_LANES; t < (warp + 1) * LA_LANES && t < s.block_size.x; ++t)
-        running += !s.fibers.items[t].done;
-    if (s.warp_waiting[warp] && s.warp_waiting[warp] >= running) {
-        s.warp_met[warp] = s.warp_waiting[warp];
-        s.warp_waiting[warp] = 0;
-        ++s.warp_generation[warp];
-        ++s.progress;
-    }
-}
-
-// All lanes must wait at the same call: otherwise hardware hangs or pairs unrelated calls.
-inline void warp_barrier(Site site)
-{
-    State& s = *here;
-    const unsigned warp = s.current->thread.x / LA_LANES, mine = s.warp_generation[warp];
-    s.current->line = site.line;
-    if (s.warp_waiting[warp] && differ(s.warp_site[warp], site)) fault(WARP_PLACES, 0, s.warp_site[warp].line);
-    s.warp_site[warp] = site;
-    ++s.warp_waiting[warp];
-    release_warp(warp);
-    Fiber& fiber = *s.current;
-    fiber.wait = AT_WARP_BARRIER;
-    while (s.warp_generation[warp] == mine) yield();
-    fiber.wait = RUNS;
-}
-
-inline bool takes_part(unsigned thread) { return thread < here->block_size.x && !here->fibers.items[thread].done; }
-
-// As above, for a full-warp instruction: no lane may have exited or be beyond the block.
-inline void all_lanes(Site site)
-{
-    warp_barrier(site);
-    if (here->warp_met[here->current->thread.x / LA_LANES] < LA_LANES) fault(ENDED_LANES);
-}
-
-inline void sync_warp(Site site)
-{
-    warp_barrier(site);
-    ++here->steps[here->current->thread.x];
-}
-
-// True on the lowest lane of the warp that has not exited.
-inline bool elect(Site site)
-{
-    warp_barrier(site);
-    unsigned lane = here->current->thread.x / LA_LANES * LA_LANES;
-    while (!takes_part(lane)) ++lane;
-    const bool chosen = here->current->thread.x == lane;
-    warp_barrier(site);
-    return chosen;
-}
-
-// Every lane of the warp offers a word and reads one from an active lane.
-inline la_u32 shuffle(Site site, la_u32 word, la_u32 lane)
-{
-    State& s = *here;
-    const unsigned mine = s.current->thread.x, other = mine / LA_LANES * LA_LANES + lane % LA_LANES;
-    s.words[mine] = word;
-    s.current->line = site.line;
-    if (!takes_part(other)) fault(INACTIVE_LANE);
-    all_lanes(site);
-    const la_u32 taken = s.words[other];
-    warp_barrier(site);
-    return taken;
-}
-
-inline la_u32 shuffle_xor(Site site, la_u32 word, la_u32 mask)
-{
-    return shuffle(site, word, here->current->thread.x ^ mask);
-}
-
-inline unsigned char* shared_bytes(la_u32 address, la_u32 bytes)
-{
-    const State& s = *here;
-    if (address < s.dynamic_first || (la_u64)address + bytes > (la_u64)s.dynamic_first + s.dynamic_bytes)
-        fault(SHARED_RANGE, address - s.dynamic_first);
-    return here->arena + address;
-}
-
+// What a fault is about besides the running thread.
+struct Detail { la_u32 byte, met, other, barrier, arrivals, pending, thread, line; };
 enum What { LOAD, STORE, READ_MATRIX, WRITE_MATRIX };
+struct Launch { unsigned blocks, threads; la_u32 bytes, skew, seed; unsigned cluster; Trace trace; };
 
-// Logs one lane's access; `bytes` is 16 per matrix for matrix instructions.
-inline void note(What kind, la_u32 place, la_u32 byte, la_u32 bytes)
-{
-    Trace& trace = here->trace;
-    if (!trace.items) return;
-    const la_u32 thread = here->current->thread.x;
-    if (place >= MAX_PLACES || trace.count == trace.capacity) fault(MODEL_LIMIT);
-    const la_u32 hit = trace.hits[place * MAX_THREADS + thread]++;
-    trace.items[trace.count++] = {place, hit, here->block.x, thread, byte, (la_u32)kind << 16 | bytes,
-                                  here->generation, here->steps[thread]};
-}
+void yield();
+void interrupt(la_u32 one_of = 3);  // with a seed, other threads may run here
+void fault(Fault code, const Detail& detail);
+void fault(Fault code, la_u32 byte = 0, la_u32 met = 0);
+void block_barrier(Site site);
+void warp_barrier(Site site);
+void role_barrier(la_u32 id, la_u32 threads, unsigned line);
+void all_lanes(Site site);
+void sync_warp(Site site);
+bool elect(Site site);
+la_u32 shuffle(Site site, la_u32 word, la_u32 lane);
+la_u32 shuffle_xor(Site site, la_u32 word, la_u32 mask);
+unsigned char* shared_bytes(la_u32 address, la_u32 bytes);
+void note(What kind, la_u32 place, la_u32 byte, la_u32 bytes);
+void move_matrices(Site site, la_u32 place, la_u32 byte, la_u32* words, int matrices, bool transposed, bool reads);
+int launch(
+    Launch& how, void (*kernel)(void**), void** arguments, const unsigned char* const* first, const size_t* sizes,
+    unsigned count, Report* report);
 
 template <class Kept, class Value>
 inline Value load(la_u32 place, la_u32 byte, unsigned line = __builtin_LINE())
 {
     here->current->line = line;
+    interrupt(32);
     if (byte % sizeof(Kept)) fault(MISALIGNED, byte);
     Kept kept;
-    std::memcpy(&kept, shared_bytes(here->dynamic_first + byte, sizeof kept), sizeof kept);
+    const unsigned char* at = shared_bytes(here->dynamic_first + byte, sizeof kept);
     note(LOAD, place, byte, sizeof kept);
+    std::memcpy(&kept, at, sizeof kept);
     return (Value)kept;
 }
 
@@ -248,170 +185,12 @@ template <class Kept, class Value>
 inline void store(la_u32 place, la_u32 byte, const Value& value, unsigned line = __builtin_LINE())
 {
     here->current->line = line;
+    interrupt(32);
     if (byte % sizeof(Kept)) fault(MISALIGNED, byte);
     const Kept kept = (Kept)value;
-    std::memcpy(shared_bytes(here->dynamic_first + byte, sizeof kept), &kept, sizeof kept);
+    unsigned char* at = shared_bytes(here->dynamic_first + byte, sizeof kept);
     note(STORE, place, byte, sizeof kept);
-}
-
-// One 16-bit half of a lane's word of a matrix with rows of 16 bytes; transposed, the halves come from two rows.
-inline unsigned char* half(const la_u32* rows, int matrix, unsigned lane, int which, bool transposed)
-{
-    const unsigned row = transposed ? 2 * (lane % 4) + which : lane / 4;
-    const unsigned column = transposed ? lane / 4 : 2 * (lane % 4) + which;
-    return shared_bytes(here->dynamic_first + rows[8 * matrix + row] + 2 * column, 2);
-}
-
-// Lane i supplies the address of 16-byte row i; `words` are the lane's registers, read or written.
-template <int matrices, bool transposed, bool reads>
-inline void move_matrices(Site site, la_u32 place, la_u32 byte, la_u32* words)
-{
-    State& s = *here;
-    const unsigned mine = s.current->thread.x, lane = mine % 32;
-    s.current->line = site.line;
-    if (lane < 8u * matrices) {
-        if (byte % 16) fault(MISALIGNED, byte);
-        note(reads ? READ_MATRIX : WRITE_MATRIX, place, byte, 16 * matrices);
-    }
-    s.words[mine] = byte;
-    all_lanes(site);
-    la_u32 rows[32];
-    std::memcpy(rows, &s.words[mine - lane], sizeof rows);
-    for (int m = 0; m < matrices; ++m)
-        for (int which = 0; which < 2; ++which) {
-            unsigned char* at = half(rows, m, lane, which, transposed);
-            unsigned char* word = (unsigned char*)&words[m] + 2 * which;
-            if (reads) std::memcpy(word, at, 2);
-            else std::memcpy(at, word, 2);
-        }
-    warp_barrier(site);
-}
-
-inline unsigned char* global_bytes(la_u64 address, la_u32 bytes)
-{
-    unsigned char* pointer = (unsigned char*)(uintptr_t)address;
-    for (const Region& region : here->regions)
-        if (pointer >= region.first && pointer + bytes <= region.first + region.bytes) return pointer;
-    fault(GLOBAL_RANGE);
-    return nullptr;
-}
-
-// ---------------------------------------------------------------------------------------------------------- barriers
-
-inline Barrier& barrier_at(la_u32 address)
-{
-    for (Barrier& barrier : here->barriers)
-        if (barrier.address == address) return barrier;
-    fault(BARRIER_MISUSE);
-    return here->barriers.items[0];
-}
-
-inline void settle(Barrier& barrier)
-{
-    if (barrier.bytes > 1048575 || barrier.bytes < -1048575) fault(TRANSACTION_RANGE);
-    if (barrier.pending == 0 && barrier.bytes == 0) { barrier.pending = barrier.count; ++barrier.phase; }
-}
-
-// ------------------------------------------------------------------------------------------------------- descriptors
-
-struct Descriptor {
-    la_u64 base, dim[5], stride[5];
-    la_u32 box[5], step[5], element, span;
-    int rank, format;
-    bool nan_fill, tf32;
-};
-
-inline Descriptor decode(const la_tensor_map* map)
-{
-    static const int sizes[16] = {1, 2, 4, 4, 8, 8, 2, 4, 4, 8, 2, 0, 0, 0, 0, 0};
-    la_u32 w[32];
-    std::memcpy(w, map, sizeof w);
-    Descriptor d = {};
-    d.base = (la_u64)w[1] << 32 | w[0];
-    d.rank = (int)(w[2] >> 4 & 7) + 1;
-    d.format = w[2] >> 7 & 15;
-    d.element = sizes[d.format];
-    d.span = (w[2] >> 13 & 3) ? 16u << (w[2] >> 13 & 3) : 0;
-    d.nan_fill = w[2] >> 15 & 1;
-    d.tf32 = w[2] >> 16 & 1;
-    if ((w[2] & 1) || (w[2] >> 11 & 3) || d.rank > 5 || d.element == 0) fault(BAD_DESCRIPTOR);
-    for (int i = 0; i < 5; ++i) {
-        d.dim[i] = (la_u64)w[8 + i] + 1;
-        d.step[i] = (w[13] >> 3 * i & 7) + 1;
-        d.box[i] = (i == 0 ? w[13] >> 24 : w[14] >> 8 * (i - 1) & 255) + 1;
-        d.stride[i] = i == 0 ? d.element : ((la_u64)(w[7] >> 4 * (i - 1) & 15) << 32 | w[2 + i]) << 4;
-    }
-    return d;
-}
-
-// The value a load delivers: tf32 rounds to nearest even and maps every NaN to a canonical NaN. The flush-to-zero types
-// were measured to deliver denormals unchanged.
-inline la_u64 converted(const Descriptor& d, la_u64 bits)
-{
-    if (!d.tf32) return bits;
-    if ((bits & 0x7FFFFFFF) > 0x7F800000) return 0x7FFFE000;
-    return (bits + 0xFFF + (bits >> 13 & 1)) & 0xFFFFE000;
-}
-
-inline void run_copy(const Copy& copy)
-{
-    const Descriptor d = decode(copy.map);
-    if (d.rank != copy.rank) fault(BAD_DESCRIPTOR);
-    if (copy.shared % 128) fault(SHARED_ALIGNMENT);
-    if ((long long)copy.coords[0] * d.element % 16) fault(INNER_COORDINATE);
-    for (int i = 0; i < d.rank; ++i) {
-        if (!copy.load && copy.coords[i] < 0) fault(NEGATIVE_STORE);
-        if (d.dim[i] > 1ull << 31) fault(LARGE_DIMENSION);
-    }
-    // A store rounds the inner extent up to whole 16-byte chunks and writes past the tensor there.
-    const la_u64 inner_limit = copy.load ? d.dim[0] : (d.dim[0] * d.element + 15) / 16 * 16 / d.element;
-    la_u32 n[5] = {d.box[0], 1, 1, 1, 1};  // mode 0 ignores its element stride
-    for (int i = 1; i < d.rank; ++i) n[i] = (d.box[i] + d.step[i] - 1) / d.step[i];
-    const la_u32 pitch = d.span ? d.span : n[0] * d.element;
-    la_u32 row = 0;
-    la_u32 i[5];
-    for (i[4] = 0; i[4] < n[4]; ++i[4])
-    for (i[3] = 0; i[3] < n[3]; ++i[3])
-    for (i[2] = 0; i[2] < n[2]; ++i[2])
-    for (i[1] = 0; i[1] < n[1]; ++i[1], ++row)
-    for (i[0] = 0; i[0] < n[0]; ++i[0]) {
-        bool inside = true;
-        la_u64 address = d.base;
-        for (int j = 0; j < d.rank; ++j) {
-            const long long x = (long long)copy.coords[j] + (long long)i[j] * (j ? d.step[j] : 1);
-            inside = inside && x >= 0 && (la_u64)x < (j ? d.dim[j] : inner_limit);
-            address += (la_u64)x * d.stride[j];
-        }
-        la_u32 where = copy.shared + row * pitch + i[0] * d.element;
-        if (d.span) where ^= (where >> 7 & (d.span / 16 - 1)) << 4;
-        unsigned char* local = shared_bytes(where, d.element);
-        if (copy.load) {
-            for (const Barrier& barrier : here->barriers)
-                if (where < barrier.address + 8 && barrier.address < where + d.element) fault(BARRIER_OVERWRITTEN);
-            la_u64 bits = d.nan_fill ? 0x7FF77FF77FF77FF7ull : 0;
-            if (inside) {
-                bits = 0;
-                std::memcpy(&bits, global_bytes(address, d.element), d.element);
-                bits = converted(d, bits);
-            }
-            std::memcpy(local, &bits, d.element);
-        } else if (inside) {
-            std::memcpy(global_bytes(address, d.element), local, d.element);
-        }
-    }
-    if (copy.load) {
-        Barrier& barrier = barrier_at(copy.barrier);
-        barrier.bytes -= (long long)n[0] * n[1] * n[2] * n[3] * n[4] * d.element;
-        settle(barrier);
-    }
-}
-
-inline void engine_step()
-{
-    if (here->queue.size) {
-        const Copy copy = here->queue.items[--here->queue.size];
-        run_copy(copy);
-    }
+    std::memcpy(at, &kept, sizeof kept);
 }
 
 // ----------------------------------------------------------------------------------------------------------- floats
@@ -434,119 +213,567 @@ inline float bfloat_to_float(unsigned short bits)
     return value;
 }
 
+// To 16 bits, to nearest even.
+inline unsigned short float_to_half(float value)
+{
+    la_u32 bits;
+    std::memcpy(&bits, &value, 4);
+    const unsigned short sign = bits >> 16 & 0x8000;
+    bits &= 0x7FFFFFFF;
+    if (bits > 0x7F800000) return sign | 0x7E00;
+    if (bits >= 0x477FF000) return sign | 0x7C00;  // 65520 and above round to infinity
+    if (bits < 0x38800000) {  // below 2^-14: multiples of 2^-24, ties to even
+        float size;
+        std::memcpy(&size, &bits, 4);
+        const float moved = size + 0.5f;  // floats in [0.5, 1) have spacing 2^-24
+        std::memcpy(&bits, &moved, 4);
+        return sign | (unsigned short)(bits - 0x3F000000);
+    }
+    return sign | (unsigned short)((bits + 0xFFF + (bits >> 13 & 1) - 0x38000000) >> 13);
+}
+
+inline unsigned short float_to_bfloat(float value)
+{
+    la_u32 bits;
+    std::memcpy(&bits, &value, 4);
+    if ((bits & 0x7FFFFFFF) > 0x7F800000) return bits >> 16 | 0x40;
+    return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16;
+}
+
+#ifdef LA_HOST_CORE
+
+__thread State* here;
+
+void yield() { swapcontext(&here->current->context, &here->run->scheduler); }
+
+// A number below `limit`, drawn by the seed.
+inline la_u32 draw(la_u32 limit)
+{
+    la_u64 z = (here->run->random += 0x9E3779B97F4A7C15ull);
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9ull;
+    z = (z ^ z >> 27) * 0x94D049BB133111EBull;
+    return (la_u32)((z ^ z >> 31) >> 32) % limit;
+}
+
+// With a seed, other threads may run here.
+void interrupt(la_u32 one_of)
+{
+    if (!here->run->seed || draw(one_of)) return;
+    ++here->run->progress;
+    yield();
+}
+
+// Blocks the running thread until a counter has another value than `seen`.
+void block_on(Wait wait, const la_u32& counter, la_u32 seen)
+{
+    Fiber& fiber = *here->current;
+    fiber.wait = wait;
+    fiber.watched = &counter;
+    fiber.seen = seen;
+    while (counter == seen) yield();
+    fiber.wait = RUNS;
+}
+
+Detail about(la_u32 byte)
+{
+    const Fiber& running = *here->run->running;
+    return {byte, 0, NOWHERE, NOWHERE, 0, 0, running.thread.x, running.line};
+}
+
+void fault(Fault code, const Detail& detail)
+{
+    Told& told = here->run->report->told;
+    here->run->fault_code = code;
+    told.block = here->run->running->block;
+    told.where = here->block.x;
+    told.thread = detail.thread;
+    told.byte = detail.byte;
+    told.line = detail.line;
+    told.met = detail.met;
+    told.other = detail.other;
+    told.barrier = detail.barrier;
+    told.arrivals = detail.arrivals;
+    told.pending = detail.pending;
+    for (;;) swapcontext(&here->run->running->context, &here->run->scheduler);  // never resumed
+}
+
+void fault(Fault code, la_u32 byte, la_u32 met)
+{
+    Detail detail = about(byte);
+    detail.met = met;
+    fault(code, detail);
+}
+
+template <class T, int capacity>
+inline void append(List<T, capacity>& list, const T& item)
+{
+    if (list.size == capacity) fault(MODEL_LIMIT);
+    list.items[list.size++] = item;
+}
+
+inline unsigned live(State& block)
+{
+    unsigned n = 0;
+    for (const Fiber& fiber : block.fibers) n += !fiber.done;
+    return n;
+}
+
+inline void release_if_complete()
+{
+    State& s = *here;
+    if (s.waiting && s.waiting >= live(s)) { s.waiting = 0; ++s.generation; ++s.run->progress; }
+}
+
+void block_barrier(Site site)
+{
+    const unsigned mine = here->generation;
+    here->current->line = site.line;
+    if (here->waiting && differ(here->barrier_site, site)) fault(BARRIER_PLACES, 0, here->barrier_site.line);
+    here->barrier_site = site;
+    ++here->waiting;
+    release_if_complete();
+    block_on(AT_BLOCK_BARRIER, here->generation, mine);
+}
+
+inline unsigned running_lanes(unsigned warp)
+{
+    unsigned running = 0;
+    for (unsigned t = warp * LA_LANES; t < (warp + 1) * LA_LANES && t < here->block_size.x; ++t)
+        running += !here->fibers.items[t].done;
+    return running;
+}
+
+// Release a warp once all its running threads wait; threads that have exited are not waited for.
+void release_warp(unsigned warp)
+{
+    State& s = *here;
+    if (s.warp_waiting[warp] && s.warp_waiting[warp] >= running_lanes(warp)) {
+        s.warp_met[warp] = s.warp_waiting[warp];
+        s.warp_waiting[warp] = 0;
+        ++s.warp_generation[warp];
+        ++s.run->progress;
+    }
+}
+
+// All lanes must wait at the same call: otherwise hardware hangs or pairs unrelated calls. The last of a whole warp does
+// the `work` of all.
+template <class Work>
+inline void warp_barrier(Site site, Work work)
+{
+    State& s = *here;
+    const unsigned warp = s.current->thread.x / LA_LANES, mine = s.warp_generation[warp];
+    s.current->line = site.line;
+    if (s.warp_waiting[warp] && differ(s.warp_site[warp], site)) fault(WARP_PLACES, 0, s.warp_site[warp].line);
+    s.warp_site[warp] = site;
+    if (++s.warp_waiting[warp] == LA_LANES) work();
+    release_warp(warp);
+    block_on(AT_WARP_BARRIER, s.warp_generation[warp], mine);
+}
+
+void warp_barrier(Site site) { warp_barrier(site, [] {}); }
+
+// Barrier 1 to 15 of whole warps: all meet with the same number of threads.
+void role_barrier(la_u32 id, la_u32 threads, unsigned line)
+{
+    State& s = *here;
+    s.current->line = line;
+    if (id == 0 || id > 15 || threads == 0 || threads % LA_LANES || threads > s.block_size.x) fault(ROLE_BARRIER);
+    if (s.role_waiting[id] && s.role_threads[id] != threads) fault(ROLE_BARRIER);
+    s.role_threads[id] = threads;
+    const unsigned mine = s.role_generation[id];
+    if (++s.role_waiting[id] == threads) { s.role_waiting[id] = 0; ++s.role_generation[id]; ++s.run->progress; }
+    block_on(AT_ROLE_BARRIER, s.role_generation[id], mine);
+}
+
+inline bool takes_part(unsigned thread) { return thread < here->block_size.x && !here->fibers.items[thread].done; }
+
+// As above, for a full-warp instruction: no lane may have exited or be beyond the block.
+template <class Work>
+inline void all_lanes(Site site, Work work)
+{
+    warp_barrier(site, work);
+    if (here->warp_met[here->current->thread.x / LA_LANES] < LA_LANES) fault(ENDED_LANES);
+}
+
+void all_lanes(Site site) { all_lanes(site, [] {}); }
+
+void sync_warp(Site site)
+{
+    warp_barrier(site);
+    ++here->steps[here->current->thread.x];
+}
+
+// True on the lowest lane of the warp that has not exited.
+bool elect(Site site)
+{
+    warp_barrier(site);
+    unsigned lane = here->current->thread.x / LA_LANES * LA_LANES;
+    while (!takes_part(lane)) ++lane;
+    const bool chosen = here->current->thread.x == lane;
+    warp_barrier(site);
+    return chosen;
+}
+
+// Every lane of the warp offers a word and reads one from an active lane.
+la_u32 shuffle(Site site, la_u32 word, la_u32 lane)
+{
+    State& s = *here;
+    const unsigned mine = s.current->thread.x, other = mine / LA_LANES * LA_LANES + lane % LA_LANES;
+    s.words[mine] = word;
+    s.current->line = site.line;
+    if (!takes_part(other)) fault(INACTIVE_LANE);
+    all_lanes(site);
+    const la_u32 taken = s.words[other];
+    warp_barrier(site);
+    return taken;
+}
+
+la_u32 shuffle_xor(Site site, la_u32 word, la_u32 mask)
+{
+    return shuffle(site, word, here->current->thread.x ^ mask);
+}
+
+unsigned char* shared_bytes(la_u32 address, la_u32 bytes)
+{
+    const State& s = *here;
+    if (address < s.dynamic_first || (la_u64)address + bytes > (la_u64)s.dynamic_first + s.dynamic_bytes)
+        fault(SHARED_RANGE, address - s.dynamic_first);
+    return here->arena + address;
+}
+
+inline bool unfenced(const State& s, unsigned short thread, la_u32 fences) { return s.fibers.items[thread].fences == fences; }
+
+void disturbed(const Granule& granule, la_u32 address, la_u32 barrier)
+{
+    Detail detail = about(address - here->dynamic_first);
+    detail.other = granule.loads ? granule.loader : granule.user;
+    if (granule.loads) barrier = granule.load_barrier;
+    if (barrier != NOWHERE) detail.barrier = barrier - here->dynamic_first;
+    fault(granule.loads ? LOAD_ACCESSED : granule.stores ? STORE_OVERWRITTEN : MULTIPLY_OVERWRITTEN, detail);
+}
+
+// Faults where a write to a granule, or a read, meets an asynchronous operation in flight; of a load with its barrier.
+inline void undisturbed(const Granule& granule, la_u32 address, bool writes, la_u32 barrier = NOWHERE)
+{
+    if (granule.loads || (writes && (granule.stores || granule.multiplies))) disturbed(granule, address, barrier);
+}
+
+void not_fenced(la_u32 address, la_u32 thread, la_u32 barrier)
+{
+    Detail detail = about(address - here->dynamic_first);
+    detail.other = thread;
+    if (barrier != NOWHERE) detail.barrier = barrier - here->dynamic_first;
+    fault(UNFENCED, detail);
+}
+
+// Notes an ordinary access of one thread to bytes of one granule; of several without a fence since, the first stays.
+void touch(la_u32 address, bool writes)
+{
+    State& s = *here;
+    Granule& granule = s.granules[address / 16];
+    undisturbed(granule, address, writes);
+    bool& seen = writes ? granule.written : granule.read;
+    unsigned short& last = writes ? granule.writer : granule.reader;
+    la_u32& fences = writes ? granule.write_fences : granule.read_fences;
+    if (seen && unfenced(s, last, fences)) return;
+    seen = true;
+    last = (unsigned short)s.current->thread.x;
+    fences = s.current->fences;
+}
+
+// Logs one lane's access; `bytes` is 16 per matrix for matrix instructions.
+void note(What kind, la_u32 place, la_u32 byte, la_u32 bytes)
+{
+    touch(here->dynamic_first + byte, kind == STORE || kind == WRITE_MATRIX);
+    Trace& trace = here->run->trace;
+    if (!trace.items) return;
+    const la_u32 thread = here->current->thread.x;
+    if (place >= MAX_PLACES || trace.count == trace.capacity) fault(MODEL_LIMIT);
+    const la_u32 hit = trace.hits[place * MAX_THREADS + thread]++;
+    trace.items[trace.count++] = {place, hit, here->block.x, thread, byte, (la_u32)kind << 16 | bytes,
+                                  here->generation, here->steps[thread]};
+}
+
+// One 16-bit half of a lane's word of a matrix with rows of 16 bytes; transposed, the halves come from two rows.
+inline unsigned char* half(const la_u32* rows, int matrix, unsigned lane, int which, bool transposed)
+{
+    const unsigned row = transposed ? 2 * (lane % 4) + which : lane / 4;
+    const unsigned column = transposed ? lane / 4 : 2 * (lane % 4) + which;
+    return shared_bytes(here->dynamic_first + rows[8 * matrix + row] + 2 * column, 2);
+}
+
+// Lane i supplies the address of 16-byte row i; `words` are the lane's registers, read or written.
+void move_matrices(Site site, la_u32 place, la_u32 byte, la_u32* words, int matrices, bool transposed, bool reads)
+{
+    State& s = *here;
+    const unsigned mine = s.current->thread.x, lane = mine % 32;
+    s.current->line = site.line;
+    if (lane < 8u * (unsigned)matrices) {
+        if (byte % 16) fault(MISALIGNED, byte);
+        shared_bytes(s.dynamic_first + byte, 16);
+        note(reads ? READ_MATRIX : WRITE_MATRIX, place, byte, 16 * matrices);
+    }
+    s.words[mine] = byte;
+    all_lanes(site);
+    la_u32 rows[32];
+    std::memcpy(rows, &s.words[mine - lane], sizeof rows);
+    for (int m = 0; m < matrices; ++m)
+        for (int which = 0; which < 2; ++which) {
+            unsigned char* at = half(rows, m, lane, which, transposed);
+            unsigned char* word = (unsigned char*)&words[m] + 2 * which;
+            if (reads) std::memcpy(word, at, 2);
+            else std::memcpy(at, word, 2);
+        }
+    warp_barrier(site);
+}
+
 // ----------------------------------------------------------------------------------------------------------- launch
+
+void release_cluster()
+{
+    Run& run = *here->run;
+    if (--run.cluster_left) return;
+    for (unsigned r = 0; r < run.cluster; ++r)
+        for (Fiber& fiber : run.states[r].fibers)
+            if (!fiber.done) { fiber.cluster_arrived = false; ++run.cluster_left; }
+    ++run.cluster_generation;
+    ++run.progress;
+}
 
 inline void enter()
 {
-    here->body(here->arguments);
-    here->current->done = true;
-    ++here->progress;
+    Run& run = *here->run;
+    run.body(run.arguments);
+    Fiber& fiber = *here->current;
+    fiber.done = true;
+    ++run.progress;
+    if (!fiber.cluster_arrived) release_cluster();
     release_if_complete();
-    release_warp(here->current->thread.x / LA_LANES);
+    release_warp(fiber.thread.x / LA_LANES);
 }
 
-struct Launch { unsigned blocks, threads; la_u32 bytes, skew; Trace trace; };
-
-inline void run_block(unsigned index, const Launch& how, char* stacks)
+void start_block(State& s, Run& run, unsigned index, const Launch& how, char* stacks)
 {
-    State& s = *here;
+    s.run = &run;
     s.block = {index, 0, 0};
-    s.waiting = 0;
+    s.rank = index % how.cluster;
+    s.block_size = {how.threads, 1, 1};
+    s.dynamic_first = RESERVED + how.skew;
+    s.dynamic_bytes = how.bytes;
+    s.waiting = s.generation = s.multiplies_in_flight = 0;
     std::memset(s.warp_waiting, 0, sizeof s.warp_waiting);
+    std::memset(s.warp_generation, 0, sizeof s.warp_generation);
+    std::memset(s.role_waiting, 0, sizeof s.role_waiting);
+    std::memset(s.role_generation, 0, sizeof s.role_generation);
     std::memset(s.steps, 0, sizeof s.steps);
-    if (s.trace.items) std::memset(s.trace.hits, 0, sizeof(la_u32) * MAX_PLACES * MAX_THREADS);
-    s.groups = 0;
-    s.barriers.size = s.queue.size = s.uncommitted.size = s.committed.size = 0;
     std::memset(s.arena, 0xCD, sizeof s.arena);
+    std::memset(s.granules, 0, sizeof(Granule) * ((s.dynamic_first + s.dynamic_bytes + 15) / 16));
+    s.barriers.size = s.queue.size = s.stores.size = 0;
     s.fibers.size = (int)how.threads;
     for (unsigned t = 0; t < how.threads; ++t) {
         Fiber& fiber = s.fibers.items[t];
+        getcontext(&fiber.context);
+        fiber.context.uc_stack.ss_sp = &stacks[STACK * (s.rank * how.threads + t)];
+        fiber.context.uc_stack.ss_size = STACK;
+        fiber.context.uc_link = &run.scheduler;
+        makecontext(&fiber.context, enter, 0);
         fiber.thread = {t, 0, 0};
-        fiber.done = false;
+        fiber.block = index;
+        fiber.done = fiber.gives_up = fiber.cluster_arrived = fiber.cluster_waits = false;
         fiber.wait = RUNS;
         fiber.line = 0;
-        getcontext(&fiber.context);
-        fiber.context.uc_stack.ss_sp = &stacks[STACK * t];
-        fiber.context.uc_stack.ss_size = STACK;
-        fiber.context.uc_link = &s.scheduler;
-        makecontext(&fiber.context, enter, 0);
+        fiber.fences = fiber.groups = 0;
     }
-    unsigned idle = 0;
-    while (!s.fault_code && live()) {
-        const unsigned before = s.progress;
-        for (Fiber& fiber : s.fibers) {
-            if (fiber.done || s.fault_code) continue;
-            s.current = &fiber;
-            swapcontext(&s.scheduler, &fiber.context);
-        }
-        if (s.fault_code) break;
-        // A round without progress has polled every waiting thread.
-        idle = s.progress == before ? idle + 1 : 0;
-        bool all_wait = idle > 0;
-        for (const Fiber& fiber : s.fibers) all_wait = all_wait && (fiber.done || fiber.wait != RUNS);
-        if (live() && (all_wait || idle > (1u << 20))) {
-            s.fault_code = DEADLOCK;
-            s.told = {index, 0, 0, 0, 0, 0, 0, 0};
-        }
-    }
-    if (s.fault_code)
-        for (const Fiber& fiber : s.fibers) {
-            const bool at_block = !fiber.done && fiber.wait == AT_BLOCK_BARRIER;
-            const bool at_warp = !fiber.done && fiber.wait == AT_WARP_BARRIER;
-            s.told.at_block_barrier += at_block;
-            s.told.at_warp_barrier += at_warp;
-            s.told.ended += fiber.done;
-            if (s.fault_code == DEADLOCK && at_block) s.told.line = fiber.line;
-            if (s.fault_code == DEADLOCK && at_warp) s.told.met = fiber.line;
-        }
-    if (!s.fault_code && s.queue.size) s.fault_code = COPY_IN_FLIGHT;
-    if (!s.fault_code && (s.uncommitted.size || s.committed.size)) s.fault_code = STORE_NOT_COMMITTED;
 }
 
-inline int launch(
+inline bool ready(const Fiber& fiber)
+{
+    const Run& run = *here->run;
+    if (fiber.wait == RUNS || *fiber.watched != fiber.seen || fiber.gives_up) return true;
+    const bool polled = run.forced || run.engine == NEWEST_FIRST || run.engine == ANY_TIME;
+    return fiber.wait == AT_MEMORY_BARRIER && run.queued && polled;
+}
+
+// Resumes the threads of a warp that can go on, and returns how many.
+unsigned resume(State& s, unsigned warp, bool backwards)
+{
+    unsigned resumed = 0;
+    for (unsigned i = 0; i < LA_LANES; ++i) {
+        const unsigned t = warp * LA_LANES + (backwards ? LA_LANES - 1 - i : i);
+        here = &s;
+        if (t >= s.block_size.x || s.run->fault_code) continue;
+        Fiber& fiber = s.fibers.items[t];
+        if (fiber.done || !ready(fiber)) continue;
+        s.current = s.run->running = &fiber;
+        ++resumed;
+        swapcontext(&s.run->scheduler, &fiber.context);
+    }
+    return resumed;
+}
+
+// Nothing can go on: every wait at a barrier in memory gives up. Returns whether there was one; the first time they are told.
+bool give_up(Run& run)
+{
+    Report& report = *run.report;
+    bool any = false;
+    const bool first = report.many == 0;
+    for (unsigned r = 0; r < run.cluster; ++r) {
+        State& s = run.states[r];
+        for (Fiber& fiber : s.fibers) {
+            if (fiber.done || fiber.wait != AT_MEMORY_BARRIER) continue;
+            any = fiber.gives_up = true;
+            if (!first) continue;
+            la_u32 same = 0;
+            while (same < report.many && !(report.starved[same].block == s.block.x && report.starved[same].barrier + s.dynamic_first
+                   == fiber.barrier && report.starved[same].thread / LA_LANES == fiber.thread.x / LA_LANES)) ++same;
+            if (same < report.many || report.many == MAX_STARVED) continue;
+            for (const Barrier& b : s.barriers)
+                if (b.address == fiber.barrier)
+                    report.starved[report.many++] = {s.block.x, fiber.thread.x, b.address - s.dynamic_first, b.phase, b.pending,
+                                                     b.count, fiber.line, b.phase & 1, b.bytes};
+        }
+    }
+    return any;
+}
+
+void count_waits(Run& run)
+{
+    Told& told = run.report->told;
+    for (unsigned r = 0; r < run.cluster; ++r)
+        for (const Fiber& fiber : run.states[r].fibers) {
+            if (fiber.done) { ++told.ended; continue; }
+            ++told.waits[fiber.wait];
+            if (run.fault_code != DEADLOCK || fiber.wait == RUNS) continue;
+            la_u32& line = fiber.wait == AT_WARP_BARRIER ? told.met : told.line;
+            line = fiber.line;
+        }
+}
+
+void end_fault(State& s, Fault code, la_u32 thread, la_u32 line, la_u32 barrier)
+{
+    if (s.run->fault_code) return;
+    s.run->fault_code = code;
+    Told& told = s.run->report->told;
+    told = {};
+    told.block = told.where = s.block.x;
+    told.thread = thread;
+    told.line = line;
+    told.other = NOWHERE;
+    told.barrier = barrier;
+}
+
+// The order of the warps of a round: as they are numbered, or drawn, with some that lag behind for a while.
+struct Order {
+    unsigned many, round, warps[MAX_CLUSTER * MAX_THREADS / 32], lag[MAX_CLUSTER * MAX_THREADS / 32];
+    void next()
+    {
+        static const unsigned lags[5] = {1, 1, 2, 8, 32};
+        if (round++ % 32 == 0)
+            for (unsigned i = 0; i < many; ++i) lag[i] = lags[draw(5)];
+        for (unsigned i = many; i > 1; --i) {
+            const unsigned j = draw(i), kept = warps[i - 1];
+            warps[i - 1] = warps[j];
+            warps[j] = kept;
+        }
+    }
+};
+
+inline void run_cluster(unsigned first, const Launch& how, Run& run, char* stacks)
+{
+    static thread_local Order order;
+    run.cluster_left = how.threads * how.cluster;
+    run.queued = 0;
+    run.forced = false;
+    for (unsigned r = 0; r < how.cluster; ++r) start_block(run.states[r], run, first + r, how, stacks);
+    if (run.trace.items) std::memset(run.trace.hits, 0, sizeof(la_u32) * MAX_PLACES * MAX_THREADS);
+    here = run.states;
+    const unsigned warps = (how.threads + LA_LANES - 1) / LA_LANES;
+    order.many = warps * how.cluster;
+    order.round = 0;
+    for (unsigned i = 0; i < order.many; ++i) order.warps[i] = i;
+    unsigned idle = 0, surrenders = 0;
+    bool all = !run.seed;  // whether the round leaves no warp out
+    for (;;) {
+        bool running = false;
+        for (unsigned r = 0; r < how.cluster; ++r) running = running || live(run.states[r]);
+        if (!running || run.fault_code) break;
+        const unsigned before = run.progress;
+        unsigned resumed = 0;
+        if (run.seed) order.next();
+        for (unsigned i = 0; i < order.many && !run.fault_code; ++i) {
+            const unsigned which = order.warps[i];
+            if (!all && draw(order.lag[which])) continue;
+            resumed += resume(run.states[which / warps], which % warps, run.seed && draw(2));
+        }
+        if (run.fault_code) break;
+        idle = run.progress == before ? idle + 1 : 0;
+        const bool stuck = all && !resumed;
+        all = !run.seed || !resumed;
+        if (!stuck && idle <= 2048) continue;
+        all = true;
+        if (run.queued && !run.forced) run.forced = true;
+        else if (surrenders < 4096 && give_up(run)) { ++surrenders; idle = 0; }
+        else if (stuck || idle > (1u << 20)) end_fault(run.states[0], DEADLOCK, 0, 0, NOWHERE);
+    }
+    here = run.states;
+    if (run.fault_code) count_waits(run);
+    for (unsigned r = 0; r < how.cluster; ++r) {
+        State& s = run.states[r];
+        const Copy& load = s.queue.items[0];
+        if (s.queue.size) end_fault(s, COPY_IN_FLIGHT, load.thread, load.line, load.barrier - s.dynamic_first);
+        if (s.stores.size) end_fault(s, STORE_NOT_COMMITTED, s.stores.items[0].thread, s.stores.items[0].line, NOWHERE);
+        if (s.multiplies_in_flight) end_fault(s, MULTIPLY_NOT_WAITED, 0, 0, NOWHERE);
+        if (s.multiplies) s.free_multiplies(s.multiplies);
+        s.multiplies = nullptr;
+    }
+}
+
+int launch(
     Launch& how, void (*kernel)(void**), void** arguments, const unsigned char* const* first, const size_t* sizes,
-    unsigned count, Told* told)
+    unsigned count, Report* report)
 {
     if ((la_u64)how.bytes + how.skew + RESERVED > CAPACITY) return SHARED_RANGE;
-    if (how.threads > MAX_THREADS || count > MAX_REGIONS) return MODEL_LIMIT;
-    State* state = (State*)std::aligned_alloc(1024, (sizeof(State) + 1023) / 1024 * 1024);
-    char* stacks = (char*)std::malloc(STACK * how.threads);
+    if (how.threads > MAX_THREADS || count > MAX_REGIONS || how.cluster > MAX_CLUSTER) return MODEL_LIMIT;
+    Run* run = (Run*)std::calloc(1, sizeof(Run));
+    State* states = (State*)std::aligned_alloc(1024, (sizeof(State) + 1023) / 1024 * 1024 * how.cluster);
+    char* stacks = (char*)std::malloc(STACK * how.threads * how.cluster);
     const size_t hits = sizeof(la_u32) * MAX_PLACES * MAX_THREADS;
     how.trace.hits = how.trace.items ? (la_u32*)std::malloc(hits) : nullptr;
     int code = MODEL_LIMIT;
-    if (state && stacks && (how.trace.hits || !how.trace.items)) {
-        state->body = kernel;
-        state->arguments = arguments;
-        state->grid = {how.blocks, 1, 1};
-        state->block_size = {how.threads, 1, 1};
-        state->dynamic_first = RESERVED + how.skew;
-        state->dynamic_bytes = how.bytes;
-        state->generation = state->progress = 0;
-        std::memset(state->warp_generation, 0, sizeof state->warp_generation);
-        state->told = {};
-        state->trace = how.trace;
-        state->fault_code = NONE;
-        for (unsigned i = 0; i < count; ++i) state->regions.items[i] = {first[i], sizes[i]};
-        state->regions.size = (int)count;
-        here = state;
-        for (unsigned b = 0; b < how.blocks && !state->fault_code; ++b) run_block(b, how, stacks);
+    if (run && states && stacks && (how.trace.hits || !how.trace.items)) {
+        run->body = kernel;
+        run->arguments = arguments;
+        run->grid = {how.blocks, 1, 1};
+        run->seed = how.seed;
+        run->random = how.seed;
+        run->engine = how.seed ? (Engine)(1 + how.seed % 3) : NEWEST_FIRST;
+        run->cluster = how.cluster;
+        run->states = states;
+        run->report = report;
+        run->trace = how.trace;
+        for (unsigned r = 0; r < how.cluster; ++r) states[r].multiplies = nullptr;
+        for (unsigned i = 0; i < count; ++i) run->regions.items[i] = {first[i], sizes[i]};
+        run->regions.size = (int)count;
+        for (unsigned b = 0; b < how.blocks && !run->fault_code; b += how.cluster) run_cluster(b, how, *run, stacks);
         here = nullptr;
-        code = state->fault_code;
-        *told = state->told;
-        how.trace.count = state->trace.count;
+        code = run->fault_code;
+        how.trace.count = run->trace.count;
     }
     std::free(how.trace.hits);
     std::free(stacks);
-    std::free(state);
+    std::free(states);
+    std::free(run);
     return code;
 }
+
+#endif
 
 }  // namespace la_host
 
 #define threadIdx (la_host::here->current->thread)
 #define blockIdx (la_host::here->block)
 #define blockDim (la_host::here->block_size)
-#define gridDim (la_host::here->grid)
+#define gridDim (la_host::here->run->grid)
 #define LA_HOST_SITE ({ static char la_place; la_host::Site{&la_place, __LINE__}; })
 #define __syncthreads() la_host::block_barrier(LA_HOST_SITE)
 #define la_shuffle(...) la_host::shuffle(LA_HOST_SITE, __VA_ARGS__)
@@ -580,12 +807,12 @@ struct alignas(16) la_words4 { la_u32 word[4]; };
     static inline kind la_host_ldmatrix_x##many##suffix(la_host::Site site, la_u32 place, la_u32 byte)              \
     {                                                                                                               \
         kind words;                                                                                                 \
-        la_host::move_matrices<many, transposed, true>(site, place, byte, (la_u32*)&words);                         \
+        la_host::move_matrices(site, place, byte, (la_u32*)&words, many, transposed, true);                         \
         return words;                                                                                               \
     }                                                                                                               \
     static inline void la_host_stmatrix_x##many##suffix(la_host::Site site, la_u32 place, la_u32 byte, kind words)  \
     {                                                                                                               \
-        la_host::move_matrices<many, transposed, false>(site, place, byte, (la_u32*)&words);                        \
+        la_host::move_matrices(site, place, byte, (la_u32*)&words, many, transposed, false);                        \
     }
 LA_HOST_MATRICES(1, la_u32, , false)
 LA_HOST_MATRICES(2, la_words2, , false)
@@ -610,92 +837,36 @@ static inline la_u64 la_nanoseconds() { return 0; }
 
 // ------------------------------------------------------------------------------------------- the names kernels call
 
-#define LA_SPIN_LIMIT 2048
-
 static inline unsigned char* la_shared() { return la_host::here->arena + la_host::here->dynamic_first; }
 static inline la_u32 la_shared_address(const void* pointer)
 {
     return (la_u32)((const unsigned char*)pointer - la_host::here->arena);
 }
 
-static inline void la_mbarrier_init(la_u32 barrier, la_u32 count)
+static inline void la_role_barrier(la_u32 id, la_u32 threads, unsigned line = __builtin_LINE())
 {
-    if (barrier % 8 || count == 0) la_host::fault(la_host::BARRIER_MISUSE);
-    la_host::shared_bytes(barrier, 8);
-    for (la_host::Barrier& old : la_host::here->barriers)
-        if (old.address == barrier) la_host::fault(la_host::BARRIER_MISUSE);
-    la_host::append(la_host::here->barriers, {barrier, count, count, 0, 0});
+    la_host::role_barrier(id, threads, line);
 }
 
-static inline void la_arrive_expect_tx(la_u32 barrier, la_u32 bytes)
-{
-    la_host::Barrier& found = la_host::barrier_at(barrier);
-    found.bytes += bytes;
-    if (found.pending == 0) la_host::fault(la_host::BARRIER_MISUSE);
-    --found.pending;
-    la_host::settle(found);
-}
-
-static inline bool la_wait_parity(la_u32 barrier, la_u32 parity)
-{
-    for (int spin = 0; spin < LA_SPIN_LIMIT; ++spin) {
-        if ((la_host::barrier_at(barrier).phase & 1) != parity) return true;
-        la_host::engine_step();
-        la_host::yield();
+#define LA_HOST_REGISTERS(name)                                                               \
+    template <int n>                                                                          \
+    static inline void name(unsigned line = __builtin_LINE())                                 \
+    {                                                                                         \
+        static_assert(n >= 24 && n <= 256 && n % 8 == 0, "a multiple of 8 from 24 to 256");   \
+        static char place;                                                                    \
+        la_host::all_lanes({&place, line});                                                   \
     }
-    return false;
-}
+LA_HOST_REGISTERS(la_registers_dec)
+LA_HOST_REGISTERS(la_registers_inc)
 
-static inline void la_fence_async() {}
-static inline void la_fence_tensor_map(const la_tensor_map*) {}
-
-static inline void la_store_commit()
+// As cvt.rn: every NaN becomes the canonical one.
+static inline la_u32 la_pack_bf16(float low, float high)
 {
-    ++la_host::here->groups;
-    for (la_host::Copy& copy : la_host::here->uncommitted) {
-        copy.group = la_host::here->groups;
-        la_host::append(la_host::here->committed, copy);
-    }
-    la_host::here->uncommitted.size = 0;
+    const la_u32 first = low == low ? la_host::float_to_bfloat(low) : 0x7FFF;
+    return (high == high ? la_host::float_to_bfloat(high) : 0x7FFFu) << 16 | first;
 }
-
-static inline void la_store_wait()
+static inline la_u32 la_pack_f16(float low, float high)
 {
-    la_host::yield();  // let the other threads run first
-    while (la_host::here->committed.size) {
-        const la_host::Copy copy = la_host::here->committed.items[--la_host::here->committed.size];
-        la_host::run_copy(copy);
-    }
+    const la_u32 first = low == low ? la_host::float_to_half(low) : 0x7FFF;
+    return (high == high ? la_host::float_to_half(high) : 0x7FFFu) << 16 | first;
 }
-
-// Runs the groups that must be done, oldest first; later ones stay queued, so that overwriting a stage too early shows.
-template <int pending>
-static inline void la_store_wait_read()
-{
-    la_host::yield();
-    la_host::List<la_host::Copy, la_host::MAX_COPIES>& list = la_host::here->committed;
-    int kept = 0;
-    for (int i = 0; i < list.size; ++i) {
-        const la_host::Copy copy = list.items[i];
-        if (copy.group + pending <= la_host::here->groups) la_host::run_copy(copy);
-        else list.items[kept++] = copy;
-    }
-    list.size = kept;
-}
-
-#define LA_HOST_COPIES(rank, args, list)                                                                       \
-    static inline void la_tma_load_##rank##d(la_u32 destination, const la_tensor_map* map, la_u32 barrier, args) \
-    {                                                                                                          \
-        la_host::append(la_host::here->queue, {true, map, {list}, rank, destination, barrier, 0});                       \
-    }                                                                                                          \
-    static inline void la_tma_store_##rank##d(const la_tensor_map* map, la_u32 source, args)                     \
-    {                                                                                                          \
-        la_host::append(la_host::here->uncommitted, {false, map, {list}, rank, source, 0, 0});                           \
-    }
-#define LA_COMMA ,
-LA_HOST_COPIES(1, int c0, c0)
-LA_HOST_COPIES(2, int c0 LA_COMMA int c1, c0 LA_COMMA c1)
-LA_HOST_COPIES(3, int c0 LA_COMMA int c1 LA_COMMA int c2, c0 LA_COMMA c1 LA_COMMA c2)
-LA_HOST_COPIES(4, int c0 LA_COMMA int c1 LA_COMMA int c2 LA_COMMA int c3, c0 LA_COMMA c1 LA_COMMA c2 LA_COMMA c3)
-LA_HOST_COPIES(5, int c0 LA_COMMA int c1 LA_COMMA int c2 LA_COMMA int c3 LA_COMMA int c4,
-               c0 LA_COMMA c1 LA_COMMA c2 LA_COMMA c3 LA_COMMA c4)

@@ -38,7 +38,7 @@ def status_text(status: int) -> str:
         >>> status_text(STATUS_DONE), status_text(0)
         ('', 'the kernel did not finish: status 0')
     """
-    return _STATUS_TEXTS.get(status, f"the kernel did not finish: status {status}")
+    return _STATUS_TEXTS.get(status & 0xFF, f"the kernel did not finish: status {status}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,9 @@ class KernelSource:
         image_bytes: Bytes of the shared-memory image the kernel writes or reads; 0 if the launch decides.
         grid: Required number of blocks, or the name of the parameter that states it: another grid would skip or repeat
             work. None if any grid works.
+        barriers: ``(name, first byte, slots)`` of rings of barriers in dynamic shared memory, counted from its first
+            multiple of 1024 bytes; 8 bytes a slot. Names for messages.
+        roles: ``(name, first warp, warps)`` of warps that run code of their own. Names for messages.
 
     Example:
         >>> text = 'extern "C" __global__ void nothing(int x) {}'
@@ -71,6 +74,8 @@ class KernelSource:
     parameters: tuple[tuple[str, str], ...]
     image_bytes: int = 0
     grid: int | str | None = None
+    barriers: tuple[tuple[str, int, int], ...] = ()
+    roles: tuple[tuple[str, int, int], ...] = ()
 
     def __post_init__(self) -> None:
         checked_name(self.name)
@@ -84,6 +89,11 @@ class KernelSource:
         checked_int(self.threads, "threads", 1, MAX_THREADS + 1, where)
         checked_int(self.dynamic_smem_bytes, "dynamic_smem_bytes", 0, MAX_SMEM_BYTES + 1, where)
         checked_int(self.image_bytes, "image_bytes", 0, 2**31, where)
+        for kind, most in (("barriers", MAX_SMEM_BYTES), ("roles", MAX_THREADS // 32)):
+            for name, first, many in getattr(self, kind):
+                checked_name(name)
+                checked_int(first, f"the first of {kind}", 0, most, where)
+                checked_int(many, f"the number of {kind}", 1, most + 1, where)
         if isinstance(self.grid, str):
             Checker("LA506", "this is not a kernel").names(self.grid, "grid", [name for _, name in self.parameters])
         elif self.grid is not None:

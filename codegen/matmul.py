@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
+from textwrap import dedent
 
-from layoutalg.codegen.cuda import LOAD, MAP_TYPE, fitting, issue_text, origin_parameters, refusal_text, title
-from layoutalg.codegen.kernel import STATUS_DONE, STATUS_TIMEOUT, KernelSource, checked_int, checked_name, signature
+from layoutalg.codegen.cuda import LOAD, MAP_TYPE, issue_text, origin_parameters, refusal_text, title
+from layoutalg.codegen.kernel import KernelSource, checked_int, checked_name
+from layoutalg.codegen.pipeline.emission import emit
+from layoutalg.codegen.pipeline.program import Loop, Program, Worker
 from layoutalg.codegen.plans import launchable, upheld
-from layoutalg.codegen.prelude import PRELUDE, wgmma_prelude
+from layoutalg.codegen.prelude import wgmma_prelude
 from layoutalg.ground.errors import Diagnostic, MalformedError
 from layoutalg.ground.record import Checked
 from layoutalg.integer import IntegerLayout, index_expression
+from layoutalg.proofs.pipeline.document import Barrier, Buffer, Op, Pipeline, Role
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.targets.nvidia.tensormap.limits import MAX_PHASE_BYTES
 from layoutalg.targets.nvidia.wgmma import require_wgmma
+
+WARPGROUP = 4
+"""Warps of a warpgroup."""
+FIRST_MULTIPLY = 4
+"""Place of the first multiply in ``tile_pipeline``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,45 +48,11 @@ class WgmmaTiles(Checked, code="LA505"):
         checked_int(self.mn, "mn", 1, 257, "WgmmaTiles", "LA505")
 
 
-_MATMUL_BODY = """
-// {title}
-// d[{m}, {n}] = A[{m}, {k}] * B[{n}, {k}]^T in float, one warpgroup. Instruction tiles are 64 x {step_n} x 16.
-extern "C" __global__ void __launch_bounds__({threads}) {name}({signature})
-{{
-    unsigned char* base = la_aligned_shared({align});
-    const la_u32 a_address = la_shared_address(base);
-    const la_u32 b_address = a_address + {b_offset};
-    const la_u32 barrier = a_address + {barrier};
-{refusal}
-    if (threadIdx.x == 0) la_mbarrier_init(barrier, 1);
-    __syncthreads();
-    if (threadIdx.x == 0) {{
-        la_arrive_expect_tx(barrier, {bytes});
-{issues}    }}
-    const bool done = la_wait_parity(barrier, 0);
-    __syncthreads();
-    if (threadIdx.x == 0) *status = done ? {status_done} : {status_timeout};
-    if (!done) return;
-
-    // Matrix descriptors with start addresses relative to each tile base, in units of 16 bytes.
-    const la_u64 a_base = (a_address & 0x3FFFF) >> 4, b_base = (b_address & 0x3FFFF) >> 4;
-    const int t = threadIdx.x, lane = {lane};  // where thread t's values begin in d
-{tiles}}}
-"""
-
-_MATMUL_TILE = """\
-    {{  // rows {row} to {row_end}, columns {column} to {column_end}
-        float acc[{registers}];
-#pragma unroll
-        for (int v = 0; v < {registers}; ++v) acc[v] = 0.0f;
-        la_wgmma_fence();
-{steps}        la_wgmma_commit();
-        la_wgmma_wait();
-#pragma unroll
-        for (int v = 0; v < {registers}; ++v)
-            d[{first} + lane + {value}] = acc[v];
-    }}
-"""
+_WRITE = """\
+if (gave_up == 0) {{  // rows {row} to {row_end}, columns {column} to {column_end}
+    #pragma unroll
+    for (int v = 0; v < {registers}; ++v) d[{first} + {lane} + {value}] = acc[v];
+}}"""
 
 
 def matmul_kernel(
@@ -101,42 +77,64 @@ def matmul_kernel(
     dtype = plan_a.problem.dtype
     k_steps = _operands(plan_a, plan_b, tiles_a, tiles_b)
     m, n, step_n = len(tiles_a.descriptors) * 64, len(tiles_b.descriptors) * tiles_b.mn, tiles_b.mn
-    align = max(plan_a.smem_align_bytes, plan_b.smem_align_bytes, 1024)
-    b_offset = -(-plan_a.smem_bytes // 1024) * 1024
-    barrier = b_offset + -(-plan_b.smem_bytes // 16) * 16
     origins_a, origins_b = origin_parameters(plan_a, "a"), origin_parameters(plan_b, "b")
-    parameters = ((MAP_TYPE, "map_a"), *origins_a, (MAP_TYPE, "map_b"), *origins_b, ("float*", "d"), ("int*", "status"))
-    issues = "".join(
-        issue_text(plan, LOAD.replace("&map", f"&map_{side}"), f"{side}_address", side)
-        for side, plan in (("a", plan_a), ("b", plan_b))
-    )
-    multiply = f"la_wgmma_m64n{step_n}k16_{dtype}<{tiles_a.transposed}, {tiles_b.transposed}>"
+    parameters = ((MAP_TYPE, "map_a"), *origins_a, (MAP_TYPE, "map_b"), *origins_b, ("float*", "d"))
+    bodies = [
+        (
+            f"pre[{place}]",
+            dedent(
+                issue_text(
+                    plan, LOAD.replace("&map", f"&map_{side}").replace("barrier", "$bar"), f"${side.upper()}", side
+                )
+            ),
+        )
+        for place, side, plan in ((1, "a", plan_a), (2, "b", plan_b))
+    ]
     # the accumulator fragment (``targets.layouts.nvidia.wgmma_fragment``) as an offset into d, which has n columns
     lane = index_expression(IntegerLayout.from_strides({"q": 4, "g": 8, "w": 4}, (2, n, 16 * n)), flat="t")
     value = index_expression(IntegerLayout.from_strides({"v0": 2, "v1": 2, "v2": step_n // 8}, (1, 8 * n, 8)), flat="v")
-    blocks = []
-    for i, row in enumerate(tiles_a.descriptors):
-        for j, column in enumerate(tiles_b.descriptors):
-            steps = "".join(
-                f"        {multiply}(acc, a_base + {row[s]:#018x}ull, b_base + {column[s]:#018x}ull, {int(s > 0)});\n"
-                for s in range(k_steps)
-            )
-            blocks.append(
-                _MATMUL_TILE.format(
-                    row=64 * i, row_end=64 * i + 63, column=step_n * j, column_end=step_n * (j + 1) - 1,
-                    registers=step_n // 2, steps=steps, first=64 * i * n + step_n * j, value=value.text,
-                )
-            )  # fmt: skip
-    text = _MATMUL_BODY.format(
-        title=f"A: {title(plan_a)}\n// B: {title(plan_b)}", m=m, n=n, k=16 * k_steps, step_n=step_n, threads=128,
-        name=name,
-        signature=signature(parameters), align=align, b_offset=b_offset, barrier=barrier, lane=lane.text,
-        bytes=plan_a.expect_tx_bytes + plan_b.expect_tx_bytes, issues=issues, status_done=STATUS_DONE,
-        status_timeout=STATUS_TIMEOUT, tiles="".join(blocks),
-        refusal=refusal_text(plan_a, "a") + refusal_text(plan_b, "b"),
+    for number, (i, j) in enumerate(
+        itertools.product(range(len(tiles_a.descriptors)), range(len(tiles_b.descriptors)))
+    ):
+        place = FIRST_MULTIPLY + 4 * number
+        row, column = tiles_a.descriptors[i], tiles_b.descriptors[j]
+        multiplies = "".join([
+            f"la_wgmma_m64n{step_n}k16_{dtype}<{tiles_a.transposed}, {tiles_b.transposed}>(acc, "
+            f"(($A & 0x3FFFF) >> 4) + {row[s]:#018x}ull, (($B & 0x3FFFF) >> 4) + {column[s]:#018x}ull, {int(s > 0)});\n"
+            for s in range(k_steps)
+        ])  # fmt: skip
+        written = _WRITE.format(
+            row=64 * i, row_end=64 * i + 63, column=step_n * j, column_end=step_n * (j + 1) - 1, lane=f"({lane.text})",
+            registers=step_n // 2, first=64 * i * n + step_n * j, value=value.text,
+        )  # fmt: skip
+        bodies += [(f"pre[{place + 1}]", f"la_wgmma_fence();\n{multiplies}"), (f"pre[{place + 3}]", written)]
+    worker = Worker((Loop("multiply", tuple(bodies)),), WARPGROUP, start=f"float acc[{step_n // 2}];")
+    program = Program(
+        tile_pipeline(plan_a, plan_b, len(tiles_a.descriptors) * len(tiles_b.descriptors)), (worker,), parameters,
+        plans=(("A", plan_a), ("B", plan_b)), before=wgmma_prelude(dtype, step_n),
+        start=dedent(refusal_text(plan_a, "a") + refusal_text(plan_b, "b")),
     )  # fmt: skip
-    smem = fitting(barrier + 8 + align, plan_a)
-    return KernelSource(name, PRELUDE + wgmma_prelude(dtype, step_n) + text, plan_a.problem.arch, 128, smem, parameters)
+    shapes = f"d[{m}, {n}] = A[{m}, {16 * k_steps}] B[{n}, {16 * k_steps}]^T in float"
+    told = [f"A: {title(plan_a)}", f"B: {title(plan_b)}", f"{shapes}, one warpgroup, 64 x {step_n} at a time."]
+    return emit(program, name, plan_a.problem.arch, title="\n".join(told)).kernel
+
+
+def tile_pipeline(plan_a: TensorMapPlan, plan_b: TensorMapPlan, products: int) -> Pipeline:
+    """Return the pipeline of one product of tiles: a warpgroup waits for both and multiplies.
+
+    Args:
+        plan_a: Load plan of A.
+        plan_b: Load plan of B.
+        products: Products of rows and columns that one instruction covers.
+    """
+    copied = plan_a.expect_tx_bytes, plan_b.expect_tx_bytes
+    ops = [
+        Op("arrive_tx", bar="full", bytes=sum(copied)), Op("tma_load", buf="A", bar="full", bytes=copied[0]),
+        Op("tma_load", buf="B", bar="full", bytes=copied[1]), Op("wait", bar="full"),
+        *[Op("mma", buf="A"), Op("mma", buf="B"), Op("mma_commit"), Op("mma_wait")] * products,
+    ]  # fmt: skip
+    buffers = (("A", Buffer(1, plan_a.smem_bytes)), ("B", Buffer(1, plan_b.smem_bytes)))
+    return Pipeline(1, (("full", Barrier(1, 1)),), buffers, (Role("multiply", pre=tuple(ops)),))
 
 
 def _operands(plan_a: TensorMapPlan, plan_b: TensorMapPlan, tiles_a: WgmmaTiles, tiles_b: WgmmaTiles) -> int:

@@ -4,7 +4,8 @@ Implementation notes: kernel bodies access hardware only through these names. Wi
 compiles as C++ for the CPU: the PTX bodies disappear and the host header supplies models under the same names. There
 are no includes, so NVRTC needs no header files.
 
-References: PTX ISA 9.1, sections on mbarrier, cp.async.bulk.tensor and wgmma.
+References: PTX ISA 9.1: mbarrier 9.7.13.15, cp.async.bulk.tensor 9.7.9.27 and its groups 9.7.9.25.4, wgmma 9.7.15,
+setmaxnreg 9.7.19.5; bar.sync, barrier.cluster, mapa and cvt under their names.
 """
 
 from __future__ import annotations
@@ -19,6 +20,16 @@ __device__ __forceinline__ void la_tma_load_{rank}d(
     asm volatile("cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
                  " [%0], [%1, {{{slots}}}], [%2];"
                  :: "r"(destination), "l"(map), "r"(barrier), {values} : "memory");
+}}
+"""
+
+_MULTICAST = """\
+__device__ __forceinline__ void la_tma_load_multicast_{rank}d(
+    la_u32 destination, const la_tensor_map* map, la_u32 barrier, la_u32 mask, {args})
+{{
+    asm volatile("cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+                 ".multicast::cluster [%0], [%1, {{{slots}}}], [%2], %3;"
+                 :: "r"(destination), "l"(map), "r"(barrier), "h"((unsigned short)mask), {values} : "memory");
 }}
 """
 
@@ -109,6 +120,13 @@ __device__ __forceinline__ void la_store_commit() { asm volatile("cp.async.bulk.
 // Waits until the writes of every committed store are done.
 __device__ __forceinline__ void la_store_wait() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
 
+// Waits until the copy engine has read the sources of all but this thread's last `pending` committed groups of stores.
+template <int pending>
+__device__ __forceinline__ void la_store_wait_read()
+{
+    asm volatile("cp.async.bulk.wait_group.read %0;" :: "n"(pending) : "memory");
+}
+
 """
     + _copies(_LOAD, 3)
     + "\n"
@@ -125,58 +143,205 @@ __device__ __forceinline__ unsigned char* la_aligned_shared(la_u32 alignment)
 )
 """Device functions shared by all kernels; compiles with no header."""
 
+PIPELINE_PRELUDE = r"""
+#ifndef LA_HOST
+// One arrival, and n at once: they release what the thread has done before.
+__device__ __forceinline__ void la_arrive(la_u32 barrier)
+{
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(barrier) : "memory");
+}
+
+__device__ __forceinline__ void la_arrive_many(la_u32 barrier, la_u32 n)
+{
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0], %1;" :: "r"(barrier), "r"(n) : "memory");
+}
+
+// Bytes that the barrier's phase expects, without an arrival.
+__device__ __forceinline__ void la_expect_tx(la_u32 barrier, la_u32 bytes)
+{
+    asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" :: "r"(barrier), "r"(bytes) : "memory");
+}
+
+// Fetches a descriptor that copies will use.
+__device__ __forceinline__ void la_prefetch_tensor_map(const la_tensor_map* map)
+{
+    asm volatile("prefetch.tensormap [%0];" :: "l"(map) : "memory");
+}
+
+// The barrier of one role: id 1 to 15, all its threads (whole warps).
+__device__ __forceinline__ void la_role_barrier(la_u32 id, la_u32 threads)
+{
+    asm volatile("bar.sync %0, %1;" :: "r"(id), "r"(threads) : "memory");
+}
+
+// Registers per thread of a warpgroup, all of whose warps call it: a multiple of 8 from 24 to 256.
+template <int n>
+__device__ __forceinline__ void la_registers_dec() { asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" :: "n"(n)); }
+
+template <int n>
+__device__ __forceinline__ void la_registers_inc() { asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" :: "n"(n)); }
+
+// Two floats as 16-bit halves of a word, rounded to nearest even.
+__device__ __forceinline__ la_u32 la_pack_bf16(float low, float high)
+{
+    la_u32 word;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+    return word;
+}
+
+__device__ __forceinline__ la_u32 la_pack_f16(float low, float high)
+{
+    la_u32 word;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+    return word;
+}
+#endif
+
+// Waits for a phase, unless an earlier wait has given up; notes which one did, and in which iteration.
+__device__ __forceinline__ void la_wait_phase(la_u32 barrier, la_u32 parity, int wait, int k, int& gave_up)
+{
+    if (gave_up == 0 && !la_wait_parity(barrier, parity)) gave_up = wait << 8 | (k & 0x7FFF) << 16;
+}
+"""
+"""What blocks of several roles need besides ``PRELUDE``: arrivals, role barriers, registers, packed halves."""
+
+CLUSTER_PRELUDE = (
+    r"""
+#ifdef LA_HOST
+#define __cluster_dims__(...)
+#define la_wait_parity_cluster la_wait_parity
+#else
+// As la_wait_parity, for arrivals and bytes that come from other blocks of the cluster.
+__device__ __forceinline__ bool la_wait_parity_cluster(la_u32 barrier, la_u32 parity)
+{
+    for (int spin = 0; spin < LA_SPIN_LIMIT; ++spin) {
+        la_u32 done;
+        asm volatile("{\n"
+                     ".reg .pred p;\n"
+                     "mbarrier.test_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2;\n"
+                     "selp.u32 %0, 1, 0, p;\n"
+                     "}\n" : "=r"(done) : "r"(barrier), "r"(parity) : "memory");
+        if (done) return true;
+    }
+    return false;
+}
+
+__device__ __forceinline__ la_u32 la_cluster_rank()
+{
+    la_u32 rank;
+    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    return rank;
+}
+
+// All threads of all blocks of the cluster arrive, then wait.
+__device__ __forceinline__ void la_cluster_arrive()
+{
+    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+}
+
+__device__ __forceinline__ void la_cluster_wait()
+{
+    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+
+// One arrival on the barrier at the same place of another block of the cluster. It releases the thread's ordinary
+// accesses to the cluster, which takes hundreds of cycles; the relaxed one does not.
+__device__ __forceinline__ void la_arrive_remote(la_u32 barrier, la_u32 rank)
+{
+    asm volatile("{\n"
+                 ".reg .b32 remote;\n"
+                 "mapa.shared::cluster.u32 remote, %0, %1;\n"
+                 "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote];\n"
+                 "}\n" :: "r"(barrier), "r"(rank) : "memory");
+}
+
+__device__ __forceinline__ void la_arrive_remote_relaxed(la_u32 barrier, la_u32 rank)
+{
+    asm volatile("{\n"
+                 ".reg .b32 remote;\n"
+                 "mapa.shared::cluster.u32 remote, %0, %1;\n"
+                 "mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [remote];\n"
+                 "}\n" :: "r"(barrier), "r"(rank) : "memory");
+}
+
+// Loads to the same place of every block whose bit of `mask` is set; each gets its bytes on its own barrier.
+"""
+    + _copies(_MULTICAST, 4)
+    + r"""#endif
+
+// As la_wait_phase, in a cluster.
+__device__ __forceinline__ void la_wait_phase_cluster(la_u32 barrier, la_u32 parity, int wait, int k, int& gave_up)
+{
+    if (gave_up == 0 && !la_wait_parity_cluster(barrier, parity)) gave_up = wait << 8 | (k & 0x7FFF) << 16;
+}
+"""
+)
+"""What blocks of a cluster need besides ``PRELUDE``."""
+
 _WGMMA_COMMON = r"""#ifndef LA_HOST
 __device__ __forceinline__ void la_wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ __forceinline__ void la_wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-__device__ __forceinline__ void la_wgmma_wait() { asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory"); }
+
+// Waits until all but the last `pending` committed groups of multiplies are done.
+template <int pending = 0>
+__device__ __forceinline__ void la_wgmma_wait()
+{
+    asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(pending) : "memory");
+}
 """
 
 
 HALF_TYPES = ("f16", "bf16")
-"""Operand types supported here."""
+"""Operand types of 16 bits: 16 columns of A per instruction, either operand transposed or not."""
+BYTE_TYPES = ("e4m3", "e5m2")
+"""Operand types of 8 bits: 32 columns of A per instruction, both operands K-major."""
 
 
 def wgmma_prelude(dtype: str, n: int) -> str:
-    """Return the wrapper of one warpgroup multiply, d[64, n] += a[64, 16] * b[16, n] in float.
+    """Return the wrapper of one warpgroup multiply, d[64, n] += a[64, k] * b[k, n] in float.
 
     Args:
-        dtype: ``"f16"`` or ``"bf16"``, the operands' type.
+        dtype: The operands' type: ``"f16"``, ``"bf16"`` (k is 16), ``"e4m3"``, ``"e5m2"`` (k is 32).
         n: Columns, a multiple of 8 from 8 to 256.
 
     Returns:
-        CUDA text that defines ``la_wgmma_m64n{n}k16_{dtype}<transpose_a, transpose_b>(d, a, b, accumulate)`` and the
-        fence, commit and wait of warpgroup multiplies.
+        CUDA text that defines ``la_wgmma_m64n{n}k{k}_{dtype}<transpose_a, transpose_b>(d, a, b, accumulate)`` (8 bits:
+        ``<>``), and the fence, commit and wait of warpgroup multiplies.
 
     Example:
         >>> "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16" in wgmma_prelude("f16", 8)
         True
     """
     check = Checker("LA500", "no such warpgroup multiply")
-    if dtype not in HALF_TYPES:
-        raise check.malformed("dtype", f"must be one of {HALF_TYPES}", dtype)
+    if dtype not in HALF_TYPES + BYTE_TYPES:
+        raise check.malformed("dtype", f"must be one of {HALF_TYPES + BYTE_TYPES}", dtype)
     if check.integer(n, "n") not in N_VALUES:
         raise check.malformed("n", "must be a multiple of 8 in 8..256", n)
-    registers = n // 2
+    registers, halves = n // 2, dtype in HALF_TYPES
     rows = [", ".join(f"%{i}" for i in range(j, min(j + 16, registers))) for j in range(0, registers, 16)]
     listed = ",\n".join(rows).replace("\n", '"\n                 " ')
     outputs = [", ".join(f'"+f"(d[{i}])' for i in range(j, min(j + 8, registers))) for j in range(0, registers, 8)]
     a, b, scale, trans_a, trans_b = range(registers, registers + 5)
     joined = ",\n                   ".join(outputs)
+    k, default = (16, "") if halves else (32, " = 0")
+    call = f"la_wgmma_m64n{n}k{k}_{dtype}"
+    transposed, values = (f", %{trans_a}, %{trans_b}", ', "n"(transpose_a), "n"(transpose_b)') if halves else ("", "")
+    rule = "" if halves else '    static_assert(!transpose_a && !transpose_b, "operands of 8 bits are K-major");\n'
     return (
         _WGMMA_COMMON
         + f"""
-template <int transpose_a, int transpose_b>
-__device__ __forceinline__ void la_wgmma_m64n{n}k16_{dtype}(float (&d)[{registers}], la_u64 a, la_u64 b, int accumulate)
+template <int transpose_a{default}, int transpose_b{default}>
+__device__ __forceinline__ void {call}(float (&d)[{registers}], la_u64 a, la_u64 b, int accumulate)
 {{
-    asm volatile("{{\\n"
+{rule}    asm volatile("{{\\n"
                  ".reg .pred p;\\n"
                  "setp.ne.b32 p, %{scale}, 0;\\n"
-                 "wgmma.mma_async.sync.aligned.m64n{n}k16.f32.{dtype}.{dtype}"
+                 "wgmma.mma_async.sync.aligned.m64n{n}k{k}.f32.{dtype}.{dtype}"
                  " {{{listed}}},"
-                 " %{a}, %{b}, p, 1, 1, %{trans_a}, %{trans_b};\\n"
+                 " %{a}, %{b}, p, 1, 1{transposed};\\n"
                  "}}\\n"
                  : {joined}
-                 : "l"(a), "l"(b), "r"(accumulate), "n"(transpose_a), "n"(transpose_b));
+                 : "l"(a), "l"(b), "r"(accumulate){values});
 }}
 #endif
 """

@@ -10,12 +10,22 @@ if __name__ != "layoutalg.targets":
 from layoutalg.ground.lazy import door
 
 if TYPE_CHECKING:
-    from layoutalg.targets import banks, layouts, model, nvidia, registry, target_model
+    from layoutalg.targets import banks, layouts, model, nvidia, pipeline_costs, registry, target_model
     from layoutalg.targets.target_model import TargetModel, model_of
 
-__all__ = ["TargetModel", "banks", "layouts", "model", "model_of", "nvidia", "registry", "target_model"]
+__all__ = [
+    "TargetModel",
+    "banks",
+    "layouts",
+    "model",
+    "model_of",
+    "nvidia",
+    "pipeline_costs",
+    "registry",
+    "target_model",
+]
 
-_MODULES = ("banks", "layouts", "model", "nvidia", "registry")
+_MODULES = ("banks", "layouts", "model", "nvidia", "pipeline_costs", "registry")
 __getattr__, __dir__ = door(
     __name__,
     {f"{__name__}.{name}": name for name in _MODULES}

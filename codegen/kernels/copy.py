@@ -1,7 +1,7 @@
 """Copies of arrays: by the copy engine through a ring of stages, or by thread vectors.
 
-Implementation notes: with the copy engine one elected thread per block does everything: it loads tiles some stages
-ahead, stores each from the stage it arrived in, and reuses a stage once its store has read it.
+Implementation notes: with the copy engine two threads of a block do everything: one loads tiles ahead, the other stores
+each from the slot it arrived in, and hands a slot back once its store has read it.
 """
 
 from __future__ import annotations
@@ -9,53 +9,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from layoutalg.codegen.kernel import STATUS_DONE, STATUS_TIMEOUT, KernelSource, checked_name, signature
+from layoutalg.codegen.kernel import KernelSource, checked_name, signature
 from layoutalg.codegen.kernels import answer
-from layoutalg.codegen.kernels.answer import CHECK, ArrayKernel
+from layoutalg.codegen.kernels.answer import CHECK, PERSISTENT_GRID, ArrayKernel
 from layoutalg.codegen.kernels.arguments import ends
-from layoutalg.codegen.kernels.ring import PARAMETERS, RING, checked_tiles, mover, tile_plan
+from layoutalg.codegen.kernels.ring import PARAMETERS, checked_tiles, mover, origins, tile_plan, tiles_of_block
 from layoutalg.codegen.kernels.turned import fields
-from layoutalg.codegen.portable import TENSOR_PRELUDE, portable_prelude
+from layoutalg.codegen.pipeline.emission import emit
+from layoutalg.codegen.pipeline.program import Loop, Program, Worker
+from layoutalg.codegen.portable import portable_prelude
+from layoutalg.proofs.pipeline.document import Barrier, Buffer, Op, Pipeline, Role
 from layoutalg.targets.registry import vendor_of
 
 WAYS = ("tma", "vector")
 STAGE_BYTES = 16384
 VECTOR_BYTES = 16
-
-_RING_BODY = """
-// {what}.
-// {tiles} tiles of {tile}, {stages} stages, {ahead} tiles loaded ahead.
-extern "C" __global__ void __launch_bounds__({threads}) {name}(
-    {signature})
-{{
-    const la_u32 ring = la_shared_address(la_aligned_shared({align}));
-    const la_u32 barriers = ring + {barriers};
-    if (!la_elect()) return;  // one thread issues everything
-
-    for (int stage = 0; stage < {stages}; ++stage) la_mbarrier_init(barriers + 8 * stage, 1);
-    for (int i = 0; i < {ahead}; ++i) {{
-        const int tile = (int)blockIdx.x + i * blocks;
-        if (tile < {tiles}) {name}_load(&from, ring + i * {stage_bytes}, barriers + 8 * i, tile);
-    }}
-
-    int stage = 0, loaded = {first}, parity = 0;
-    bool done = true;
-    for (int tile = (int)blockIdx.x; tile < {tiles}; tile += blocks) {{
-        done = la_wait_parity(barriers + 8 * stage, parity);
-        if (!done) break;
-        {name}_store(&into, ring + stage * {stage_bytes}, tile);
-
-        // All stores but the last {behind} have read their stages: the oldest of those stages takes the next load.
-        la_store_wait_read<{behind}>();
-        const int next = tile + {ahead} * blocks;
-        if (next < {tiles}) {name}_load(&from, ring + loaded * {stage_bytes}, barriers + 8 * loaded, next);
-        if (++loaded == {stages}) loaded = 0;
-        if (++stage == {stages}) stage = 0, parity ^= 1;
-    }}
-    la_store_wait();
-    status[blockIdx.x] = done ? {status_done} : {status_timeout};
-}}
-"""
 
 _VECTOR_BODY = """
 // {what}: a thread moves {per_thread} vectors of 16 bytes, threads beside each other vectors beside each other.
@@ -146,29 +114,55 @@ def _ring(
     name: str,
 ) -> ArrayKernel:  # fmt: skip
     load, store = (tile_plan(extents, dtype, tile, swizzle, target, way) for way in ("load", "store"))
-    align = max(load.smem_align_bytes, store.smem_align_bytes, 128)
-    stage, behind = -(-load.smem_bytes // align) * align, max(1, stages // 2)
-    smem = answer.fitting(align + stages * (stage + 8), target, f"{stages} stages of {stage} bytes")
-    counts = checked_tiles(extents, tile, stages - behind)
-    tiles = prod(counts)
-    order = tuple(reversed(range(len(extents))))
-    shown = " x ".join(map(str, extents))
-    what = f"copy of {shown} {answer.elements(size)} by the copy engine"
-    inner = [counts[dim] for dim in order]
-    box = "x".join(map(str, load.tensor_map.box))
-    told = f"box {box} (innermost first), swizzle {load.tensor_map.swizzle}"
-    text = _RING_BODY.format(
-        what=answer.sentence(what), tiles=tiles, tile=" x ".join(map(str, tile)), stages=stages,
-        ahead=stages - behind, behind=behind, threads=32, name=name, signature=signature(PARAMETERS),
-        align=align, barriers=stages * stage, stage_bytes=stage, first=stages - behind,
-        status_done=STATUS_DONE, status_timeout=STATUS_TIMEOUT,
+    counts = checked_tiles(extents, tile, stages)
+    tiles, order = prod(counts), tuple(reversed(range(len(extents))))
+    what = f"copy of {' x '.join(map(str, extents))} {answer.elements(size)} by the copy engine"
+    told = f"box {'x'.join(map(str, load.tensor_map.box))} (innermost first), swizzle {load.tensor_map.swizzle}"
+    origin = f"const int tile = (int)blockIdx.x + k * {PERSISTENT_GRID};\n"
+    at = origins(tile, order, counts)
+    workers = (
+        Worker((Loop("load", (("loop[2]", f"{origin}{name}_load(&from, $T, $bar, {at});"),)),), elected=True),
+        Worker((Loop("store", (("loop[1]", f"{origin}{name}_store(&into, $T, {at});"),)),), elected=True),
+    )
+    program = Program(
+        copy_pipeline(stages, max(1, stages // 2), load.smem_bytes, load.expect_tx_bytes), workers, PARAMETERS,
+        tiles_of_block(tiles), plans=(("T", load), ("T", store)),
+        before=mover(load, f"{name}_load", f"Loads a tile: {told}.")
+        + mover(store, f"{name}_store", f"Stores a tile: {told}."),
     )  # fmt: skip
-    movers = mover(load, f"{name}_load", f"Loads a tile: {told}.", order, inner)
-    movers += mover(store, f"{name}_store", f"Stores a tile: {told}.", order, inner)
-    kernel = KernelSource(name, TENSOR_PRELUDE + RING + movers + text, target, 32, smem, PARAMETERS)
-    moved = 2 * prod(extents) * size
+    kernel = emit(
+        program, name, target, title=f"{answer.sentence(what)}: tiles of {' x '.join(map(str, tile))}."
+    ).kernel
     arrays = ends(extents, extents, size, load.problem.base_align_bytes)
+    moved = 2 * prod(extents) * size
     return ArrayKernel(kernel, tiles, what, moved, arrays, maps=(load.raw, store.raw), persistent=True)
+
+
+def copy_pipeline(stages: int, behind: int, size: int, copied: int) -> Pipeline:
+    """Return the pipeline of a copy: one role loads tiles, another stores them and hands slots back later.
+
+    Args:
+        stages: Slots of the ring.
+        behind: Stores that may still read their slots while the next is started.
+        size: Bytes of a slot.
+        copied: Bytes that a load delivers.
+
+    Example:
+        >>> from layoutalg.proofs.pipeline import verify
+        >>> verify(copy_pipeline(4, 2, 16384, 16384)).engine
+        'event graph'
+    """
+    load = (
+        Op("wait", bar="empty", ph=-1), Op("arrive_tx", bar="full", bytes=copied),
+        Op("tma_load", buf="T", bar="full", bytes=copied),
+    )  # fmt: skip
+    store = (
+        Op("wait", bar="full"), Op("tma_store", buf="T"), Op("bulk_commit"), Op("bulk_wait", n=behind),
+        Op("arrive", bar="empty", off=-behind, n=1),
+    )  # fmt: skip
+    roles = Role("load", loop=load), Role("store", loop=store, post=(Op("bulk_wait"),))
+    ring = Barrier(1, stages)
+    return Pipeline(stages, (("full", ring), ("empty", ring)), (("T", Buffer(stages, size)),), roles)
 
 
 def _vectors(extents: tuple[int, ...], size: int, target: str, threads: int, per_thread: int, name: str) -> ArrayKernel:

@@ -23,25 +23,14 @@ from layoutalg.targets.nvidia.tensormap.limits import MAX_PHASE_BYTES
 
 MOST_COORDINATE = 1 << 31
 SPANS = {name: SWIZZLE_TABLE[name].span_bytes if name != "NONE" else 0 for name in PLAIN}
-PARAMETERS = ((MAP_TYPE, "from"), (MAP_TYPE, "into"), ("int", PERSISTENT_GRID), ("int*", "status"))
-
-RING = r"""
-#ifndef LA_HOST
-// Waits until the copy engine has read the sources of all but the last `pending` committed stores.
-template <int pending>
-__device__ __forceinline__ void la_store_wait_read()
-{
-    asm volatile("cp.async.bulk.wait_group.read %0;" :: "n"(pending) : "memory");
-}
-#endif
-"""
+PARAMETERS = ((MAP_TYPE, "from"), (MAP_TYPE, "into"), ("int", PERSISTENT_GRID))
 
 _MOVER = """
 // {title}
 __device__ __forceinline__ void {name}(
-    const la_tensor_map* map, la_u32 tile_address,{barrier} int tile)
+    const la_tensor_map* map, la_u32 tile_address,{barrier}{mask} {origins})
 {{
-{origins}{expect}{issues}{commit}}}
+{issues}}}
 """
 
 
@@ -92,32 +81,69 @@ def checked_tiles(shape: Sequence[int], tile: Sequence[int], ahead: int) -> tupl
     return counts
 
 
-def mover(plan: TensorMapPlan, name: str, title: str, order: Sequence[int], counts: Sequence[int]) -> str:
-    """Return the device function that issues the copies of a tile by its number.
+def mover(plan: TensorMapPlan, name: str, title: str, multicast: bool = False) -> str:
+    """Return the device function that issues the copies of a tile at an origin; nobody is told to expect the bytes.
 
     Args:
         plan: The plan.
         name: The function's name.
         title: What it does.
-        order: Dimensions of the plan's tile, the fastest-varying in the tile number first.
-        counts: Tiles in each of them, same order.
+        multicast: Whether it loads into the blocks of a cluster that a mask selects.
 
     Raises: MalformedError: LA945, if a barrier cannot count the bytes.
     """
     if plan.expect_tx_bytes > MAX_PHASE_BYTES:
         raise CHECK.malformed("tile", f"must have at most {MAX_PHASE_BYTES} bytes", plan.expect_tx_bytes)
-    origins, before = [], 1
-    for place, (dim, count) in enumerate(zip(order, counts, strict=True)):
-        number = f"tile / {before}" if before > 1 else "tile"
-        number += f" % {count}" if place + 1 < len(order) else ""
-        where = "0" if count == 1 else f"{number} * {plan.problem.tile[dim]}"
-        origins.append(f"    const int origin{dim} = {where};\n")
-        before *= count
     load = plan.direction == "load"
+    guard = ""
+    if not load:  # a plan may take a dimension that fits one tile to begin at 0: other tiles write nothing
+        still = [
+            dim
+            for dim, step in enumerate(plan.problem.origin_multiple)
+            if step == 0 and plan.problem.global_shape[dim] > 1
+        ]
+        beyond = " || ".join([f"origin{dim} >= {plan.problem.global_shape[dim]}" for dim in still])
+        guard = f"    if ({beyond}) return;\n" * bool(beyond)
     call = (LOAD if load else STORE).replace("&map", "map")
-    issues = indent(dedent(issue_text(plan, call)), "    ")
+    if multicast:
+        call = call.replace("load_", "load_multicast_").replace("barrier,", "barrier, mask,")
     return _MOVER.format(
-        title=title, name=name, barrier=" la_u32 barrier," if load else "", origins="".join(sorted(origins)),
-        expect=f"    la_arrive_expect_tx(barrier, {plan.expect_tx_bytes}u);\n" if load else "",
-        issues=issues, commit="" if load else "    la_store_commit();\n",
+        title=title, name=name, barrier=" la_u32 barrier," if load else "",
+        mask=" la_u32 mask," if multicast else "",
+        origins=", ".join([f"int origin{dim}" for dim in range(plan.problem.rank)]),
+        issues=guard + indent(dedent(issue_text(plan, call)), "    "),
     )  # fmt: skip
+
+
+def origins(tile: Sequence[int], order: Sequence[int], counts: Sequence[int]) -> str:
+    """Return C expressions of a tile's origin by its number ``tile``, outermost first.
+
+    Args:
+        tile: Extents of a tile.
+        order: Its dimensions, the fastest-varying in the number first.
+        counts: Tiles in each dimension.
+
+    Example:
+        >>> origins((64, 32), (1, 0), (8, 4))
+        'tile / 4 * 64, tile % 4 * 32'
+    """
+    found, before = {}, 1
+    for place, dim in enumerate(order):
+        number = f"tile / {before}" if before > 1 else "tile"
+        number += f" % {counts[dim]}" if place + 1 < len(order) else ""
+        found[dim] = "0" if counts[dim] == 1 else f"{number} * {tile[dim]}"
+        before *= counts[dim]
+    return ", ".join([found[dim] for dim in range(len(tile))])
+
+
+def tiles_of_block(tiles: int, cluster: int = 1) -> str:
+    """Return the C expression of how many tiles a persistent block takes, or a cluster of blocks together.
+
+    Example:
+        >>> tiles_of_block(64)
+        '(64 - (int)blockIdx.x + blocks - 1) / blocks'
+    """
+    if cluster == 1:
+        return f"({tiles} - (int)blockIdx.x + {PERSISTENT_GRID} - 1) / {PERSISTENT_GRID}"
+    clusters = f"({PERSISTENT_GRID} / {cluster})"
+    return f"({tiles} - (int)blockIdx.x / {cluster} + {clusters} - 1) / {clusters}"

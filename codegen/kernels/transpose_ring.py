@@ -14,69 +14,23 @@ from math import prod
 
 import numpy as np
 
-from layoutalg.codegen.kernel import STATUS_DONE, STATUS_TIMEOUT, KernelSource, checked_name, signature
+from layoutalg.codegen.kernel import checked_name
 from layoutalg.codegen.kernels import answer
-from layoutalg.codegen.kernels.answer import CHECK, ArrayKernel
+from layoutalg.codegen.kernels.answer import CHECK, PERSISTENT_GRID, ArrayKernel
 from layoutalg.codegen.kernels.arguments import ends
-from layoutalg.codegen.kernels.ring import PARAMETERS, RING, checked_tiles, mover, tile_plan
+from layoutalg.codegen.kernels.ring import PARAMETERS, checked_tiles, mover, origins, tile_plan, tiles_of_block
 from layoutalg.codegen.kernels.turned import fields, turned_words, vector_of
-from layoutalg.codegen.portable import TENSOR_PRELUDE
+from layoutalg.codegen.pipeline.emission import emit
+from layoutalg.codegen.pipeline.program import Loop, Program, Worker
 from layoutalg.codegen.thread_numbers import IntArray, Numbers
 from layoutalg.f2 import LinearLayout
+from layoutalg.proofs.pipeline.document import Barrier, Buffer, Op, Pipeline, Role
 from layoutalg.proofs.served import Served, counted
 from layoutalg.targets.nvidia.swizzles import CHUNK_BYTES, SWIZZLE_TABLE
 
 CHUNK, SPAN = CHUNK_BYTES, SWIZZLE_TABLE["128B"].span_bytes
 LANES = 32
 MOST_REGISTER_BYTES = 256
-
-_BODY = """
-// {what}.
-// {tiles} tiles of {rows} x {cols}, {stages} stages; a thread turns blocks of {side} x {side} elements.
-{told}extern "C" __global__ void __launch_bounds__({threads}) {name}(
-    {signature})
-{{
-    const la_u32 t = threadIdx.x;
-    const la_u32 ring = (la_u32)(la_aligned_shared({align}) - la_shared());
-    const la_u32 ring_address = la_shared_address(la_shared() + ring);
-    const la_u32 turned = ring + {turned}, barriers = ring_address + {barriers};
-    const bool issues = t < 32 && la_elect();  // the thread that issues every copy
-{parts}
-    if (issues) {{
-        for (int stage = 0; stage < {stages}; ++stage) la_mbarrier_init(barriers + 8 * stage, 1);
-        for (int i = 0; i < {stages}; ++i) {{
-            const int tile = (int)blockIdx.x + i * blocks;
-            if (tile < {tiles}) {name}_load(&from, ring_address + i * {stage_bytes}, barriers + 8 * i, tile);
-        }}
-    }}
-    __syncthreads();
-
-    int stage = 0, parity = 0, leaving = 0;
-    bool done = true;
-    for (int tile = (int)blockIdx.x; tile < {tiles}; tile += blocks) {{
-        done = la_wait_parity(barriers + 8 * stage, parity);
-        if (!done) break;
-        const la_u32 came = ring + stage * {stage_bytes}, goes = turned + leaving * {stage_bytes};
-{loads}
-        // Threads have read the stage, and all stores but the last {pending} their tiles: both may be written again.
-        if (issues) la_store_wait_read<{pending}>();
-        __syncthreads();
-        const int next = tile + {stages} * blocks;
-        if (issues && next < {tiles})
-            {name}_load(&from, ring_address + stage * {stage_bytes}, barriers + 8 * stage, next);
-{stores}
-        la_fence_async();
-        __syncthreads();
-        if (issues) {name}_store(&into, ring_address + {turned} + leaving * {stage_bytes}, tile);
-        if (++leaving == {leaving}) leaving = 0;
-        if (++stage == {stages}) stage = 0, parity ^= 1;
-    }}
-    if (issues) {{
-        la_store_wait();
-        status[blockIdx.x] = done ? {status_done} : {status_timeout};
-    }}
-}}
-"""
 
 
 def transpose_ring_kernel(
@@ -98,7 +52,7 @@ def transpose_ring_kernel(
         dtype: Element type; 1, 2, 4 or 8 bytes.
         target: A target with tensor maps.
         tile: Rows and columns of a tile, powers of two of at least 128 bytes; default 128 bytes a side.
-        threads: Threads of a block; by default one per small block of a tile, at most 256.
+        threads: Threads that turn; by default one per small block of a tile, at most 256.
         stages: Tiles loaded ahead, 1 to 8.
         leaving: Transposed tiles with stores in flight, 1 to 4.
         down: Whether consecutive blocks process tiles top to bottom instead of left to right.
@@ -127,35 +81,69 @@ def transpose_ring_kernel(
     if blocks % threads or blocks // threads * side * CHUNK > MOST_REGISTER_BYTES:
         rule = f"must divide {blocks} blocks of {side * CHUNK} bytes, at most {MOST_REGISTER_BYTES} bytes per thread"
         raise CHECK.malformed("threads", rule, threads)
-    stage, align = height * width * size, 1024
-    turned = CHECK.integer(stages, "stages", 1, 9) * stage
-    barriers = turned + CHECK.integer(leaving, "leaving", 1, 5) * stage
-    smem = answer.fitting(align + barriers + 8 * stages, target, f"{stages + leaving} tiles of {height} x {width}")
+    stage = height * width * size
+    CHECK.integer(stages, "stages", 1, 9)
+    CHECK.integer(leaving, "leaving", 1, 5)
     load = tile_plan((rows, cols), dtype, (height, width), "128B", target, "load")
     store = tile_plan((cols, rows), dtype, (width, height), "128B", target, "store")
     counts = checked_tiles((rows, cols), (height, width), stages)
     what = f"transpose of {rows} x {cols} {answer.elements(size)} by the copy engine"
     name = f"la_transpose_{rows}x{cols}_b{8 * size}_tma" if name is None else checked_name(name)
     order = (0, 1) if down else (1, 0)
-    inner = [counts[dim] for dim in order]
-    movers = mover(load, f"{name}_load", "Loads a tile.", order, inner)
-    movers += mover(store, f"{name}_store", "Stores a turned tile.", tuple(1 - dim for dim in order), inner)
     numbers = Numbers()
     loads, stores, served = _turning((height, width), size, threads, numbers, target)
-    text = _BODY.format(
-        what=answer.sentence(what), tiles=prod(counts), rows=height, cols=width, stages=stages, side=side,
-        threads=threads, name=name, told="".join(f"// {each}\n" for each in served), signature=signature(PARAMETERS),
-        align=align, turned=turned, barriers=barriers, parts=numbers.declared(), stage_bytes=stage,
-        leaving=leaving, pending=leaving - 1, loads="".join(f"        {line}\n" for line in loads),
-        stores="\n".join(f"        {line}" for line in stores), status_done=STATUS_DONE,
-        status_timeout=STATUS_TIMEOUT,
-    )  # fmt: skip
-    kernel = KernelSource(
-        name, TENSOR_PRELUDE + RING + movers + "".join(numbers.tables) + text, target, threads, smem, PARAMETERS
+    origin = f"const int tile = (int)blockIdx.x + k * {PERSISTENT_GRID};\n"
+    into = origins((width, height), tuple(1 - dim for dim in order), counts[::-1])
+    bodies = (
+        ("loop[1]", "\n".join(["const la_u32 came = $A_byte;", *loads])),
+        ("loop[5]", "\n".join(["const la_u32 goes = $B_byte;", *stores])),
+        ("loop[7]", f"{origin}{name}_store(&into, $B, {into});"),
     )
+    at = origins((height, width), order, counts)
+    workers = (
+        Worker((Loop("load", (("loop[2]", f"{origin}{name}_load(&from, $A, $bar, {at});"),)),), elected=True),
+        Worker((Loop("turn", bodies),), threads // LANES, start=numbers.declared().replace("    const", "const")),
+    )
+    program = Program(
+        turn_pipeline(stages, leaving, threads // LANES, stage), workers, PARAMETERS, tiles_of_block(prod(counts)),
+        plans=(("A", load), ("B", store)),
+        before=mover(load, f"{name}_load", "Loads a tile.") + mover(store, f"{name}_store", "Stores a turned tile.")
+        + "".join(numbers.tables),
+    )  # fmt: skip
+    title = f"{answer.sentence(what)}: a thread turns blocks of {side} x {side} elements."
+    kernel = emit(program, name, target, title="\n".join([title, *map(str, served)])).kernel
     arrays = ends((rows, cols), (cols, rows), size, load.problem.base_align_bytes)
     moved, maps = 2 * rows * cols * size, (load.raw, store.raw)
     return ArrayKernel(kernel, prod(counts), what, moved, arrays, maps=maps, persistent=True, served=served)
+
+
+def turn_pipeline(stages: int, leaving: int, warps: int, size: int) -> Pipeline:
+    """Return the pipeline of a transpose: one role loads tiles, the other reads, turns and stores them.
+
+    Args:
+        stages: Slots of tiles that arrive.
+        leaving: Slots of tiles that leave.
+        warps: Warps that turn.
+        size: Bytes of a tile.
+
+    Example:
+        >>> from layoutalg.proofs.pipeline import verify
+        >>> verify(turn_pipeline(2, 2, 8, 16384)).engine
+        'event graph'
+    """
+    load = (
+        Op("wait", bar="empty", ph=-1), Op("arrive_tx", bar="full", bytes=size), Op("tma_load", buf="A", bar="full"),
+    )  # fmt: skip
+    turn = (
+        Op("wait", bar="full"), Op("read", buf="A"), Op("proxy_fence"), Op("arrive", bar="empty", n=warps),
+        Op("bulk_wait", n=leaving - 1), Op("write", buf="B"), Op("proxy_fence"), Op("tma_store", buf="B"),
+        Op("bulk_commit"),
+    )  # fmt: skip
+    return Pipeline(
+        stages, (("full", Barrier(1, stages)), ("empty", Barrier(warps, stages))),
+        (("A", Buffer(stages, size)), ("B", Buffer(leaving, size))),
+        (Role("load", loop=load), Role("turn", loop=turn, post=(Op("bulk_wait"),))),
+    )  # fmt: skip
 
 
 def _blocks(rows: int, cols: int, threads: int) -> LinearLayout:

@@ -211,7 +211,7 @@ def _path(graph: Graph, shown: Shown) -> list[str]:
         op = _op_of(graph, event)
         if op == "wait" and known.what == "start":
             continue
-        ends = {"wait": " passes"}.get(op, " done") if known.what == "done" else ""
+        ends = {"wait": " passes"}.get(op, " done") if known.what in ("done", "last") else ""
         away = f" ({_shifted('k', x - start)})" if x != start and not known.once else ""
         found.append(f"{known.owner}.{known.part}[{known.place}] {op}{ends}{away}")
     return found

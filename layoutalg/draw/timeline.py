@@ -10,13 +10,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from layoutalg.proofs.pipeline.document import GROUPS, WRITES, Op, Pipeline
+from layoutalg.proofs.pipeline.document import GROUPED, GROUPS, WRITES, Op, Pipeline
 from layoutalg.proofs.pipeline.explore import Event as Step
 from layoutalg.proofs.pipeline.explore import Machine, Run, State, Task
 from layoutalg.proofs.pipeline.graph import Graph, Instances
 from layoutalg.proofs.pipeline.proving import Proof
 
-LASTS: Final = {"tma_load": 5, "mma": 4, "tma_store": 4, "cp_async": 4}
+LASTS: Final = {"tma_load": 5, "mma": 4, "mma_write": 4, "tma_store": 4, "cp_async": 4}
 """Steps from the start of an asynchronous op to its end; every other op takes one."""
 COMMITS: Final = tuple(commit for commit, _ in GROUPS.values())
 ITERATIONS: Final = 10
@@ -290,8 +290,9 @@ def _accesses(graph: Graph, times: dict[Node, int], name: str, trips: int) -> It
     for use in graph.uses.get(name, ()):
         for index, x in _coordinates(graph, use, trips):
             if (use.start, x) in times:
-                start, done = times[use.start, x], times[use.done, x]
-                end = done if use.done != use.start else start + 1
+                later = use.start + 1 if graph.events[use.done].what == "last" else use.done
+                start, done = times[use.start, x], times[later, x]
+                end = done if later != use.start else start + 1
                 yield index % slots, index, use.op.op in WRITES, start, end
 
 
@@ -405,7 +406,8 @@ def _part(machine: Machine, task: Task) -> str:
 
 def _has_ended(machine: Machine, state: State, task: Task, start: int, now: int) -> bool:
     """Return whether an access that has started has ended in a state."""
-    if task.op.op in GROUPS:
-        mine = state[3][task.role][list(GROUPS).index(task.op.op)]
-        return task in machine.running[task.role][task.op.op][:mine]
+    kind = GROUPED.get(task.op.op)
+    if kind is not None:
+        mine = state[3][task.role][list(GROUPS).index(kind)]
+        return task in machine.running[task.role][kind][:mine]
     return now > start and task not in state[4]

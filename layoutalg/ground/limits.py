@@ -32,6 +32,9 @@ KERNEL_TEXT: Final = 2**20
 KERNELS: Final = 64
 """entries: cached compiled kernels (each of at most about 100 KB)"""
 
+PTX_STEPS: Final = 1 << 22
+"""instructions: of one thread of a kernel that is read back"""
+
 DOCUMENT_BYTES: Final = 64 * 2**20
 """bytes: one JSON file, or what is read from standard input"""
 

@@ -9,7 +9,9 @@ number k + shift in iteration k, an op before it a constant, one after it N plus
 an interval whose ends are constants or N plus constants.
 
 Events are (role, part, place, "start" or "done") and (barrier, "phase", 0, "done"), the completion of a phase. Waits,
-copies, asynchronous accesses and arrivals are done some time after they start, other ops when they start.
+copies, asynchronous accesses and arrivals are done some time after they start, other ops when they start. An op that
+adds to one index in all iterations has (role, "loop", place, "last") too: all that it started is done, if only because
+it never runs.
 
 Why nothing goes wrong. A fact is a path of events. ``follows`` lists which event may come after which: if the later
 one happens, and nothing went wrong until then, the earlier one has happened. For instance arrivals and bytes precede
@@ -45,6 +47,7 @@ OPS = {
     "read": BUF,
     "write": BUF,
     "mma": BUF,
+    "mma_write": BUF,
     "tma_store": BUF,
     "mma_commit": {},
     "mma_wait": {"n?": COUNT},
@@ -60,12 +63,14 @@ OPS = {
 ENTRIES = {"bar": None, "buf": None, "off": 0, "idx_abs": None, "ph": 0, "flip": False, "n": 0, "bytes": None}
 GROUPS = {
     "mma": ("mma_commit", "mma_wait"),
+    "mma_write": ("mma_commit", "mma_wait"),
     "tma_store": ("bulk_commit", "bulk_wait"),
     "cp_async": ("cp_async_commit", "cp_async_wait"),
 }
-SIGNALS = {"mma_arrive": "mma", "cp_async_arrive": "cp_async"}
+SIGNALS = {"mma_arrive": ("mma", "mma_write"), "cp_async_arrive": ("cp_async",)}
 ARRIVALS = ("arrive", "arrive_tx", *SIGNALS)
-WRITES = ("write", "tma_load", "cp_async")
+WRITES = ("write", "tma_load", "cp_async", "mma_write")
+TENSOR = ("read", "write", "mma", "mma_write")  # what can access tensor memory
 LATER = ("phase", "wait", "tma_load", *GROUPS, *SIGNALS)  # done later than they start
 PARTS = ("pre", "loop", "post")
 
@@ -105,7 +110,7 @@ PIPELINE = {
     "stages": SLOTS,
     "trips?": number(r"N\s*>=\s*([0-9]{1,6})"),
     "barriers?": rings({"count": range(1, MOST + 1)}),
-    "buffers?": rings({"bytes?": NATURAL}),
+    "buffers?": rings({"bytes?": NATURAL, "space?": {"shared", "tensor"}}),
     "roles": [
         {"name": str, "pre?": [op], "loop?": [op], "post?": [op], "trip?": number(r"N(?:\s*([+-])\s*([0-9]{1,6}))?")}
     ],
@@ -116,7 +121,9 @@ EVIDENCE = {
     "turns": [range(-1, 2, 2)],  # a wait with flip is read as one of the phase before, or after, which has its parity
     "completed": [(str, WIDE, range(2))],  # the phases of a barrier that complete: 0, 1, ... below this + moves N
     "pace": POSITIVE,
-    "events": [(str, {*PARTS, "phase"}, NATURAL, {"start", "done"}, int, NATURAL)],  # with time and late, see ``live``
+    "events": [
+        (str, {*PARTS, "phase"}, NATURAL, {"start", "done", "last"}, int, NATURAL)
+    ],  # with time and late, see ``live``
     # for N from least to most and k from low to high, N added to the last ``moves`` of these: the events of the path,
     # each at k plus a constant, happen in this order
     "facts": [
@@ -179,6 +186,7 @@ class Node:
         self.once = part in ("pre", "post")
         self.start = owner, part, place, "start"
         self.done = owner, part, place, "done" if self.kind in LATER else "start"
+        self.whole = self.done  # done in all iterations, if they have one number
         self.last = self.done if self.kind == "wait" else self.start  # then the role goes on
 
 
@@ -222,7 +230,12 @@ class Pipeline:
         require(all(name in rings for name, rings in used), f"{where} names no such barrier or buffer")
         require(part == "loop" or not (op.first or op.last), f"{where} has a guard outside of the loop")
         index, node.fixed = (op.off, part == "pre") if op.idx_abs is None else (op.idx_abs, True)
-        adds = node.kind in WRITES or (op.bar is not None and node.kind != "wait")
+        tensor = op.buf is not None and self.buffers[op.buf].space == "tensor"
+        right = node.kind in TENSOR if tensor else node.kind != "mma_write"
+        require(right, f"{where} is not for memory of this space")
+        if node.kind == "mma_write" and part == "loop" and node.fixed:
+            node.whole = (*node.start[:3], "last")
+        adds = (node.kind in WRITES and node.whole == node.done) or (op.bar is not None and node.kind != "wait")
         limit(part != "loop" or not node.fixed or not adds, f"{where} adds to one index in all iterations")
         limit(part != "post" or node.fixed or not used or self.least + trip >= 0, f"{where} follows N{trip:+d} trips")
         index += 0 if node.fixed or part == "loop" else trip
@@ -323,12 +336,15 @@ class Pipeline:
         for number, far in given.path:
             event = events[number] if number < len(events) else None
             node = self.nodes.get(event and event[:3])
-            require(node is not None, "there is no such event", number=number, got=event)
+            known = node is not None and event in (node.start, node.done, node.whole)
+            require(known, "there is no such event", number=number, got=event)
             path.append((node, event, far))
         require(len(path) > 1, "a path needs two events")
         fact = Fact(given, path)
         for node, event, far in path:
             tick()
+            if event[3] == "last":
+                continue  # it is always there
             start, *_ = span = node.span
             there = given.least >= start if node.once else fact.lies(span, far)
             require(there, "an event of a path is not always there", event=event, at=far, least=given.least)
@@ -345,28 +361,44 @@ class Pipeline:
             return one.kind != "wait" and fact.numbered(one, x, other.owner, y)
         if one.part == "phase":  # a wait passes after its phase
             return other.kind == "wait" and then == other.done and fact.numbered(other, y, one.owner, x)
-        if one.owner != other.owner:
+        if one.owner != other.owner or then[3] == "last":
             return False
+        if event[3] == "last":  # what covers the last of these accesses covers all
+            if other.kind == GROUPS[one.kind][1] and then == other.start:
+                return self.commits(fact, one, None, other, y) > other.op.n
+            return one.kind in SIGNALS.get(other.kind, ()) and then == other.done and self.behind(fact, one, other, y)
         if one is other and (one.once or x == y):
             return (event, then) == (one.start, one.done) and event != then
         if one.kind in GROUPS and event == one.done and then == other.start:  # a wait covers groups of accesses
             return other.kind == GROUPS[one.kind][1] and self.commits(fact, one, x, other, y) > other.op.n
         places = [(PARTS.index(node.part), far * (not node.once), node.place) for node, far in ((one, x), (other, y))]
-        if SIGNALS.get(other.kind) == one.kind and then == other.done:  # it arrives after the accesses before it
+        if one.kind in SIGNALS.get(other.kind, ()) and then == other.done:  # it arrives after the accesses before it
             return event == one.done and places[0] < places[1]
         return event == one.last and places[0] < places[1]
 
+    def since(self, fact, access, y):
+        """Return by how much, at least, the k + y of a fact is above the last k of an access."""
+        *_, end = access.span
+        return min(at(fact.low, size) + y + 1 - at(end, size) for size in (fact.least, fact.most))
+
+    def behind(self, fact, access, other, y):
+        """Return whether an op at k + y comes after all iterations of an access."""
+        if other.part != "loop":
+            return other.part == "post"
+        return self.since(fact, access, y) >= int(other.place < access.place)
+
     def commits(self, fact, access, x, wait, y):
-        """Return how many groups end, at least, between an asynchronous access and a later op of its role."""
-        kind, trip, first = GROUPS[access.kind][0], self.trip[access.owner], fact.least
+        """Return how many groups end, at least, between an asynchronous access, in its last iteration if x is None,
+        and a later op of its role."""
+        kind, trip, first, last = GROUPS[access.kind][0], self.trip[access.owner], fact.least, x is None
         commits = {
             part: [node for node in nodes if node.kind == kind] for part, nodes in self.roles[access.owner].items()
         }
         limit(not any(node.op.first or node.op.last for node in commits["loop"]), f"a guarded {kind}")
         turns = {  # from one to the other, how often the loop starts
-            ("loop", "loop"): y - x,
+            ("loop", "loop"): self.since(fact, access, y) if last else y - x,
             ("pre", "loop"): at(fact.low, first) + y,
-            ("loop", "post"): first + trip + 1 - at(fact.high, first) - x,
+            ("loop", "post"): access.op.last + 1 if last else first + trip + 1 - at(fact.high, first) - x,
             ("pre", "post"): max(0, first + trip),
         }.get((access.part, wait.part), 0)
         before, after = (sum(one.place < node.place for one in commits[node.part]) for node in (access, wait))
@@ -388,7 +420,7 @@ class Pipeline:
                 fars = set() if one.fixed or one.once else {fact.first + one.numbers[ring][0]}
                 fars |= set() if other.fixed or other.once else {fact.last + other.numbers[ring][0] - apart}
                 origins = [fact.span]  # of k
-                if one.fixed and one.part == "loop":
+                if one.fixed and one.part == "loop" and event[3] != "last":
                     end, moves = one.span[2]
                     origins.append((0, (end - 1 - fact.first, moves), (end - fact.first, moves)))
                 if other.fixed and other.part == "loop":
@@ -421,19 +453,33 @@ class Pipeline:
                 self.demand("bytes may be expected too late", name, [(node, 0)], *orders)
 
     def buffer_orders(self, name, strict):
-        """Reads find their index, writes disturb nothing, and fences are where they must be."""
+        """Reads find their index, writes disturb nothing, and fences are where they must be.
+
+        The mma_writes of a role are done in the order in which they start, for what covers one covers those before. Of
+        an mma_write and another write of its index one is done before the other starts; otherwise a run starts a write
+        while the mma_write runs.
+        """
         slots, (writes, reads) = self.slots[name], self.accesses(name)
+        tensor = self.buffers[name].space == "tensor"
         for write in writes:
             copy = write.kind == "tma_load"
             for access in reads:
                 generic = access.kind == "read"
-                why, fence = "a read may come before its write", not copy and not generic
-                self.before(why, name, write, write.done, access, access.start, fence=fence)
+                why, fence = "a read may come before its write", not (copy or generic or tensor)
+                self.before(why, name, write, write.whole, access, access.start, fence=fence)
                 why, fence = "a write may come before a read ends", strict and copy and generic
                 self.before(why, name, access, access.done, write, write.start, slots, fence)
             for other in writes:
                 fence = not copy and other.kind == "tma_load"
-                self.before("two writes may meet", name, write, write.done, other, other.start, slots, fence)
+                in_order = write.kind == other.kind == "mma_write" and write.owner == other.owner
+                end = write.start if in_order else write.whole
+                self.before("two writes may meet", name, write, end, other, other.start, slots, fence)
+                if write.kind == "mma_write" and not in_order:
+                    orders = (
+                        (write, write.whole, other, other.start, 0, False),
+                        (other, other.whole, write, write.start, 0, False),
+                    )
+                    self.demand("an accumulator may meet a write", name, [(write, 0), (other, 0)], *orders)
                 if fence:  # of one index: any order, but no copy after the write without a fence
                     orders = (
                         (write, write.done, other, other.start, 0, True),

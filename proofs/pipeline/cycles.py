@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from layoutalg.ground.errors import Diagnostic, MissingExtraError, RepresentabilityError
 from layoutalg.proofs.pipeline.certificate import turns
-from layoutalg.proofs.pipeline.document import CHECK, GROUPS, MOST_SLOTS, OPS, SIGNALS, Op, Pipeline
+from layoutalg.proofs.pipeline.document import CHECK, GROUPED, MOST_SLOTS, OPS, SIGNALS, Op, Pipeline
 from layoutalg.proofs.pipeline.graph import Event, Graph, graph_of
 from layoutalg.proofs.pipeline.proving import Proof, prove
 
 if TYPE_CHECKING:
     import networkx
 
-LATER: Final = ("tma_load", *GROUPS, *SIGNALS)
+LATER: Final = ("tma_load", *GROUPED, *SIGNALS)
 """Ops that go on behind the role that starts them."""
 Latency: TypeAlias = "int | float | Fraction | tuple[int | float | Fraction, int | float | Fraction]"
 """Time until an op is done; as a pair, also the time until its role goes on."""
@@ -125,13 +125,13 @@ def event_graph(
     Raises:
         MalformedError: LA970: a latency is negative or of no op.
         RepresentabilityError: LA971: the pipeline is not proved.
-        MissingExtraError: LA979: networkx is not installed.
+        MissingExtraError: LA967: networkx is not installed.
     """
     try:
         import networkx as nx
     except ImportError:
         because = 'networkx is not installed: pip install "layoutalg[graph]"'
-        raise MissingExtraError(Diagnostic("LA979", "no event graph", because=because)) from None
+        raise MissingExtraError(Diagnostic("LA967", "no event graph", because=because)) from None
     graph = _proved(pipeline, policy).graph
     made: networkx.MultiDiGraph[int] = nx.MultiDiGraph()
     for number, event in graph:

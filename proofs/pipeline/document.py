@@ -35,6 +35,7 @@ OPS: Final[Mapping[str, tuple[str, ...]]] = {
     "read": _ON_BUFFER,
     "write": _ON_BUFFER,
     "mma": _ON_BUFFER,
+    "mma_write": _ON_BUFFER,
     "mma_commit": (),
     "mma_wait": ("n",),
     "mma_arrive": (*_ON_BARRIER, "to"),
@@ -55,12 +56,17 @@ GROUPS: Final = {
     "tma_store": ("bulk_commit", "bulk_wait"),
     "cp_async": ("cp_async_commit", "cp_async_wait"),
 }
-"""Asynchronous accesses that are waited for in groups: the ops that close a group and that wait."""
+"""Kinds of asynchronous accesses that are waited for in groups: the ops that close a group and that wait."""
+GROUPED: Final = {kind: kind for kind in GROUPS} | {"mma_write": "mma"}
+"""The ops that start such an access, with its kind."""
 SIGNALS: Final = {"mma_arrive": "mma", "cp_async_arrive": "cp_async"}
 """Ops that arrive when all such accesses of the role before them have finished."""
-WRITES: Final = ("tma_load", "write", "cp_async")
+WRITES: Final = ("tma_load", "write", "cp_async", "mma_write")
 GENERIC: Final = ("read", "write", "cp_async")
 """Accesses by the generic proxy."""
+SPACES: Final = ("shared", "tensor")
+IN_TENSOR: Final = ("read", "write", "mma", "mma_write")
+"""Ops that can access tensor memory; the last of them accesses no other."""
 
 MOST_BYTES: Final = (1 << 20) - 1
 """bytes: outstanding in one phase of a barrier; also its most arrivals (PTX ISA 9.1, 9.7.13.15.1)"""
@@ -220,10 +226,14 @@ class Barrier(Checked, code="LA970"):
 
 @dataclass(frozen=True, slots=True)
 class Buffer(Checked, code="LA970"):
-    """A ring of slots in shared memory: number of slots, bytes of one (0 if not given)."""
+    """A ring of slots in shared or tensor memory: number of slots, bytes of one (0 if not given)."""
 
     slots: int
     bytes: int = 0
+    space: str = "shared"
+
+    def _validate(self) -> None:
+        CHECK.choice(self.space, "space", SPACES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,6 +342,10 @@ class Pipeline(Checked, Shown, code="LA970"):
                     raise CHECK.malformed(
                         f"{where}.buf", f"must be one of {', '.join(buffers) or 'no buffers'}", op.buf
                     )
+                tensor = op.buf and buffers[op.buf].space == "tensor"
+                if op.buf and (op.op not in IN_TENSOR if tensor else op.op == "mma_write"):
+                    rule = f"must be a buffer in {'shared' if tensor else 'tensor'} memory for an op {op.op}"
+                    raise CHECK.malformed(f"{where}.buf", rule, op.buf)
                 if (op.first or op.last) and part != "loop":
                     raise CHECK.malformed(f"{where}.guard", "is for ops of a loop", part)
                 if len(op.reaches) > 1 and len(op.reaches) != self.cluster:
@@ -345,6 +359,11 @@ class Pipeline(Checked, Shown, code="LA970"):
                     raise CHECK.malformed(f"warps of {role.name}", f"must be given for {where}, {op.op}", role.warps)
                 if op.is_named and self.reset:
                     raise CHECK.malformed(where, "is not for counters that start again", op.op)
+
+    @property
+    def tensors(self) -> frozenset[str]:
+        """The buffers in tensor memory."""
+        return frozenset([name for name, ring in self.buffers if ring.space == "tensor"])
 
     @property
     def rings(self) -> Mapping[str, int]:
@@ -376,8 +395,9 @@ class Pipeline(Checked, Shown, code="LA970"):
             barriers.append((name, Barrier(entry.get("count").integer(), _optional(entry, "slots", stages))))
         buffers = []
         for name, entry in _entries(node, "buffers"):
-            entry.keys((), ("slots", "bytes"))
-            buffers.append((name, Buffer(_optional(entry, "slots", stages), _optional(entry, "bytes", 0))))
+            entry.keys((), ("slots", "bytes", "space"))
+            space = entry.get("space").text(SPACES) if entry.has("space") else SPACES[0]
+            buffers.append((name, Buffer(_optional(entry, "slots", stages), _optional(entry, "bytes", 0), space)))
         cluster = node.get("cluster").integer(1, MOST_CTAS) if node.has("cluster") else 1
         roles = tuple([_role(entry, cluster) for entry in node.get("roles").items(at_most=MOST_OPS)])
         least = _bound(node.get("trips")) if node.has("trips") else 0
@@ -410,6 +430,7 @@ class Pipeline(Checked, Shown, code="LA970"):
         found["buffers"] = {
             name: ({"slots": ring.slots} if ring.slots != self.stages else {})
             | ({"bytes": ring.bytes} if ring.bytes else {})
+            | ({"space": ring.space} if ring.space != SPACES[0] else {})
             for name, ring in self.buffers
         }
         found["roles"] = [

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from layoutalg.ground import clock
-from layoutalg.proofs.pipeline.document import GENERIC, GROUPS, MOST_BYTES, SIGNALS, WRITES, Op, Pipeline
+from layoutalg.proofs.pipeline.document import GENERIC, GROUPED, GROUPS, MOST_BYTES, SIGNALS, WRITES, Op, Pipeline
 from layoutalg.proofs.pipeline.expansion import expanded
 
 KINDS: Final = ("tx_mismatch", "deadlock", "race", "ub")
@@ -53,8 +53,9 @@ class Violation:
 
 Barrier: TypeAlias = "tuple[int, int, int]"
 """Phase, pending arrivals, outstanding bytes."""
-Slot: TypeAlias = "tuple[int, int, int, int, bool, bool]"
-"""Index (-1: nothing), writes started, writes done, asynchronous reads; generic writes, generic reads with no fence."""
+Slot: TypeAlias = "tuple[int, int, int, int, bool, bool, int]"
+"""Index (-1: nothing), writes started, writes done, asynchronous reads; generic writes, generic reads with no fence;
+the role whose ``mma_write`` was the last write, or -1."""
 Finished: TypeAlias = "tuple[int, ...]"
 """Per kind in ``GROUPS``: how many accesses of a role have finished, in program order."""
 State: TypeAlias = (
@@ -85,6 +86,7 @@ class Machine:
         ops = [op for role in pipeline.roles for part, _, op in role.ops() if not op.is_left_out(part)]
         written = {op.buf for op in ops if op.op in WRITES}
         self.written = [name in written for name, _ in self.slots]
+        self.tensor = [name in pipeline.tensors for name, _ in self.slots]
 
     def _tasks(self, number: int) -> list[Task]:
         role = self.pipeline.roles[number]
@@ -111,8 +113,8 @@ class Machine:
             task = self._task(number, op, k, counter, len(found), covers)
             if task is not None:
                 found.append(task)
-                if op.op in GROUPS:
-                    running[op.op].append(task)
+                if op.op in GROUPED:
+                    running[GROUPED[op.op]].append(task)
         self.running.append(running)
         return found
 
@@ -133,7 +135,7 @@ class Machine:
     def start(self) -> State:
         """Return the first state."""
         barriers = tuple([(0, count, 0) for count in self.counts])
-        slots: tuple[Slot, ...] = ((-1, 0, 0, 0, False, False),) * len(self.slots)
+        slots: tuple[Slot, ...] = ((-1, 0, 0, 0, False, False, -1),) * len(self.slots)
         finished: Finished = (0,) * len(GROUPS)
         return (0,) * len(self.tasks), barriers, slots, (finished,) * len(self.tasks), ()
 
@@ -175,7 +177,7 @@ class Machine:
         elif kind in ("read", "mma", "tma_store"):
             slots, found = self._read(slots, task)
         elif kind == "proxy_fence":
-            slots = tuple([(*slot[:4], False, False) for slot in slots])
+            slots = tuple([(*slot[:4], False, False, slot[6]) for slot in slots])
         elif kind not in SIGNALS:
             waited = next(access for access, names in GROUPS.items() if kind in names)
             slots, finished = self._finish(slots, finished, waited, task)
@@ -189,7 +191,7 @@ class Machine:
         """Return slots and finished accesses after those of a kind up to ``task.covers`` have finished."""
         mine, place = finished[task.role], list(GROUPS).index(kind)
         for access in self.running[task.role][kind][mine[place] : task.covers]:
-            if kind in WRITES:
+            if access.op.op in WRITES:
                 slots = _written(slots, access)
             else:
                 slot = slots[access.buf]
@@ -212,30 +214,35 @@ class Machine:
         return _put(barriers, task.bar, (phase, pending, outstanding)), found
 
     def _write(self, slots: tuple[Slot, ...], task: Task) -> tuple[Any, Violation | None]:
-        index, started, done, reads, dirty, read = slots[task.buf]
+        index, started, done, reads, dirty, read, writer = slots[task.buf]
         copy, at_once = task.op.op == "tma_load", task.op.op == "write"
+        mine = task.role if task.op.op == "mma_write" else -1
         if reads:
             return slots, Violation("race", "overwrites what is still read", task)
-        if index != task.index and started > done:
+        if started > done and mine != writer:
+            return slots, Violation("race", "writes a slot that is still written", task)
+        if started > done and mine < 0 and index != task.index:
             return slots, Violation("race", "overwrites a slot that is still written", task)
         if copy and (dirty or (read and self.policy == "strict")):
             access = "write" if dirty else "read"
             return slots, Violation("race", f"overwrites after a generic {access} with no proxy fence in between", task)
         if index != task.index:
             started = done = 0
-        slot = (task.index, started + 1, done + at_once, 0, dirty or not copy, read)
+        dirty = dirty or (task.op.op in GENERIC and not self.tensor[task.buf])
+        slot = (task.index, started + 1, done + at_once, 0, dirty, read, mine)
         return _put(slots, task.buf, slot), None
 
     def _read(self, slots: tuple[Slot, ...], task: Task) -> tuple[Any, Violation | None]:
-        index, started, done, reads, dirty, read = slots[task.buf]
+        index, started, done, reads, dirty, read, writer = slots[task.buf]
         if self.written[task.buf] and (index != task.index or done < self.writes.get((task.buf, task.index), 1)):
             held = "nothing" if index < 0 else f"index {index}" + ", not all of it" * (index == task.index)
             return slots, Violation("race", f"reads index {task.index} of a slot that holds {held}", task)
         if task.op.op in GENERIC:
-            return _put(slots, task.buf, (index, started, done, reads, dirty, True)), None
+            noted = (index, started, done, reads, dirty, not self.tensor[task.buf], writer)
+            return _put(slots, task.buf, noted), None
         if dirty:
             return slots, Violation("race", "reads a generic write with no proxy fence in between", task)
-        return _put(slots, task.buf, (index, started, done, reads + 1, dirty, read)), None
+        return _put(slots, task.buf, (index, started, done, reads + 1, dirty, read, writer)), None
 
     def last(self, state: State) -> Violation | None:
         """Return what is wrong with a state in which nothing can happen or all roles have finished."""
@@ -277,9 +284,9 @@ def _put(values: Any, place: int, value: object) -> Any:
 
 def _written(slots: tuple[Slot, ...], task: Task) -> Any:
     """Return the slots after an asynchronous write is done."""
-    index, started, done, reads, dirty, read = slots[task.buf]
+    index, started, done, reads, dirty, read, writer = slots[task.buf]
     mine = index == task.index
-    slot = (index, started, done + mine, reads, dirty or (mine and task.op.op in GENERIC), read)
+    slot = (index, started, done + mine, reads, dirty or (mine and task.op.op in GENERIC), read, writer)
     return _put(slots, task.buf, slot)
 
 

@@ -18,11 +18,11 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 from layoutalg.ground.errors import Diagnostic, RepresentabilityError
-from layoutalg.proofs.pipeline.document import GROUPS, SIGNALS, WRITES, Op, Part, Pipeline, Role
+from layoutalg.proofs.pipeline.document import GROUPED, GROUPS, SIGNALS, WRITES, Op, Part, Pipeline, Role
 from layoutalg.proofs.pipeline.expansion import expanded
 
 ENDLESS: Final = 1 << 60
-What: TypeAlias = Literal["start", "done", "phase", "end"]
+What: TypeAlias = Literal["start", "done", "phase", "last"]
 Place: TypeAlias = "Part | Literal['phase']"
 
 
@@ -34,8 +34,10 @@ class Event:
         owner: Its role, or the barrier of a phase.
         part: The part of the role; ``"phase"`` for phases of a barrier.
         place: Its op in the part.
-        what: ``"start"``, or ``"done"``: an asynchronous op has ended, a wait has passed.
-        low: Least coordinate; for an op after the loops the least N for which its index is not negative.
+        what: ``"start"``, or ``"done"``: an asynchronous op has ended, a wait has passed; or ``"last"``: an
+            asynchronous op that adds to one index in all iterations has ended in all of them.
+        low: Least coordinate; for an op after the loops the least N for which its index is not negative, for
+            ``"last"`` the least N that runs the op.
         high: Coordinates are below N + this.
         most: Coordinates are also below this: phases of a barrier that no loop uses.
     """
@@ -50,8 +52,8 @@ class Event:
 
     @property
     def once(self) -> bool:
-        """Whether it is before or after the loops, and has no coordinate."""
-        return self.part in ("pre", "post")
+        """Whether it is before or after the loops, or the last of all iterations, and has no coordinate."""
+        return self.part in ("pre", "post") or self.what == "last"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,8 @@ class Instances:
         op: The op.
         shift: Number minus coordinate; for ops with one number that number, minus N unless ``fixed``.
         start: Its event when it starts.
-        done: Its event when it is done; the same for an op that is done at once.
+        done: Its event when it is done, in all iterations if they have one number; the same as ``start`` for an op that
+            is done at once.
         low: First number of a loop op; for an op with one number the least N that runs it.
         high: End of the numbers of a loop op, minus N.
         fixed: Whether it has one number, which does not depend on N.
@@ -158,6 +161,7 @@ def graph_of(pipeline: Pipeline, turned: Mapping[tuple[str, Part, int], int]) ->
         ops = [_add_op(graph, role, part, place, op, turned) for part, place, op in role.ops()]
         _program_order(graph, role, ops)
         _groups(graph, role, ops)
+        _lasts(graph, role)
     for name, barrier in pipeline.barriers:
         phase = graph.phases[name]
         graph.steps[phase].append((phase, barrier.slots))
@@ -178,7 +182,8 @@ def _add_op(
     where = f"{role.name}.{part}[{place}], {op}"
     index = op.off if op.idx_abs is None else op.idx_abs
     fixed = part == "pre" or op.idx_abs is not None
-    if part == "loop" and fixed and (op.on_barrier or op.op in WRITES):
+    together = part == "loop" and fixed and op.op == "mma_write"
+    if part == "loop" and fixed and (op.on_barrier or (op.op in WRITES and not together)):
         raise outside("an absolute index that every iteration adds to", where)
     low, high = op.first, role.trip - op.last
     if part == "post" and (op.bar or op.buf) and not fixed:
@@ -190,7 +195,7 @@ def _add_op(
         low = max(low, -index)  # an op with a negative index is left out
     start = graph.add(Event(role.name, part, place, "start", low, high))
     done = start
-    if op.op in ("wait", "tma_load") or op.op in GROUPS or op.op in SIGNALS:
+    if op.op in ("wait", "tma_load") or op.op in GROUPED or op.op in SIGNALS:
         done = graph.add(Event(role.name, part, place, "done", low, high))
         if part == "loop":
             graph.steps[start].append((done, 0))
@@ -200,6 +205,8 @@ def _add_op(
             graph.tails[start].append((0, False, done, 0))
     if op.op == "proxy_fence":
         graph.fences.add(start)
+    least = max(0, low - high + 1)  # the N that run the op of a loop
+    whole = graph.add(Event(role.name, part, place, "last", least)) if together else done
     for ring in (op.bar, op.buf):
         if ring and not op.is_left_out(part):
             shift = index
@@ -208,8 +215,8 @@ def _add_op(
                 shift += turn * dict(pipeline.barriers)[ring].slots
             numbers = (low, 0)
             if part == "loop":
-                numbers = (max(0, low - high + 1), 0) if fixed else (low + shift, high + shift)
-            use = Instances(role.name, part, place, op, shift, start, done, *numbers, fixed)
+                numbers = (least, 0) if fixed else (low + shift, high + shift)
+            use = Instances(role.name, part, place, op, shift, start, whole, *numbers, fixed)
             graph.uses.setdefault(ring, []).append(use)
     last = done if op.op == "wait" else start
     return part, place, op, start, last
@@ -247,7 +254,7 @@ def _program_order(graph: Graph, role: Role, ops: list[Ordered]) -> None:
 def _groups(graph: Graph, role: Role, ops: list[Ordered]) -> None:
     """Add the edges from asynchronous accesses to the waits that cover their groups, and to arrivals after them."""
     for kind, (commit, wait) in GROUPS.items():
-        reads = [entry for entry in ops if entry[2].op == kind]
+        reads = [entry for entry in ops if GROUPED.get(entry[2].op) == kind]
         commits = [entry for entry in ops if entry[2].op == commit]
         waits = [entry for entry in ops if entry[2].op == wait]
         if reads and any(entry[2].first or entry[2].last for entry in commits):
@@ -289,6 +296,22 @@ def _groups(graph: Graph, role: Role, ops: list[Ordered]) -> None:
                             graph.tails[done].append((0, False, cover[3], 0))
 
 
+def _lasts(graph: Graph, role: Role) -> None:
+    """Add the edges from the last end of an op that adds to one index in all iterations: those of its last iteration.
+
+    What covers that one covers the others too; of what may cover it, the first and the last one of the loop are enough.
+    """
+    for event, known in graph:
+        if known.owner == role.name and known.what == "last":
+            done = event - 1
+            at = graph.events[done].high - 1
+            follow = []
+            for after, far in graph.steps[done]:
+                follow += [(after, y) for y in {at + far, graph.events[after].high - 1} if y >= at + far]
+            follow += [(after, y) for x, below, after, y in graph.tails[done] if x == at or (below and at < x)]
+            graph.tails[event] += [(0, False, after, y) for after, y in follow]
+
+
 def _signalled(graph: Graph, role: Role, read: Ordered, signal: Ordered) -> None:
     """Add the edge from the end of an asynchronous access to that of an op that arrives after it."""
     done, end = read[3] + 1, signal[3] + 1
@@ -303,6 +326,7 @@ def _signalled(graph: Graph, role: Role, read: Ordered, signal: Ordered) -> None
                 graph.heads[done].append((0, end, 0))
         case "pre", "loop":
             graph.heads[done].append((0, end, graph.events[end].low))
+            graph.tails[done].append((0, False, end, graph.events[end].high - 1))
         case "loop", "post":
             graph.tails[done].append((role.trip - 1, True, end, 0))
         case "post", "post":

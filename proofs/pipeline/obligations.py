@@ -6,6 +6,7 @@ edges that hold until then, and says that it does not happen.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -98,10 +99,14 @@ def alternatives(graph: Graph) -> Iterator[list[Obligation]]:
     """Yield lists of obligations one of which has to hold.
 
     Some arrival of its phase comes after each ``expect``. A copy into the part of a slot that another op writes
-    directly starts before that, or after a proxy fence.
+    directly starts before that, or after a proxy fence. Of an ``mma_write`` and another write of its index one is done
+    before the other starts.
     """
     for name, _ in graph.pipeline.buffers:
         uses = graph.uses.get(name, ())
+        for one, other in itertools.combinations([use for use in uses if use.op.op in WRITES], 2):
+            if "mma_write" in (one.op.op, other.op.op) and not in_order(one, other):
+                yield [_apart(graph, name, *pair) for pair in ((one, other), (other, one))]
         for write in [use for use in uses if use.op.op in WRITES and use.op.op in GENERIC]:
             for copy in [use for use in uses if use.op.op == "tma_load"]:
                 what = "overwrites a generic write of its index with no proxy fence in between"
@@ -124,8 +129,21 @@ def alternatives(graph: Graph) -> Iterator[list[Obligation]]:
                 ]
 
 
+def in_order(one: Instances, other: Instances) -> bool:
+    """Whether these writes are carried out in the order in which they start."""
+    return one.op.op == other.op.op == "mma_write" and one.role == other.role
+
+
+def _apart(graph: Graph, name: str, one: Instances, other: Instances) -> Obligation:
+    """Return that a write of an index is done before another one starts."""
+    what = "may meet another write of its index"
+    return Obligation("race", what, name, _end(graph, one, one.done), _end(graph, other, other.start), 0, other)
+
+
 def _end(graph: Graph, use: Instances, event: int) -> End:
     known = graph.events[event]
+    if known.what == "last":
+        return End("post", event, use.shift, use.low, 0, ENDLESS, True)
     ends = (known.low, known.high - 1) if use.part == "loop" and use.fixed else (0, 0)
     return End(use.part, event, use.shift, use.low, use.high, ENDLESS, use.fixed, *ends)
 
@@ -135,10 +153,11 @@ def _accesses(graph: Graph, name: str, slots: int, policy: str) -> Iterator[Obli
     uses = graph.uses.get(name, [])
     writes = [use for use in uses if use.op.op in WRITES]
     reads = [use for use in uses if use not in writes]
+    tensor = name in graph.pipeline.tensors
     for write in writes:
         generic = write.op.op in GENERIC
         for read in reads:
-            fence = generic and read.op.op not in GENERIC
+            fence = generic and read.op.op not in GENERIC and not tensor
             what = "may read before the write of its index is done"
             yield Obligation("race", what, name, _end(graph, write, write.done), _end(graph, read, read.start), 0, read)
             if fence:
@@ -150,7 +169,7 @@ def _accesses(graph: Graph, name: str, slots: int, policy: str) -> Iterator[Obli
             yield Obligation(
                 "race", what, name, _end(graph, read, read.done), _end(graph, write, write.start), slots, write
             )
-            if not generic and read.op.op == "read" and policy == "strict":
+            if write.op.op == "tma_load" and read.op.op == "read" and policy == "strict":
                 what = "overwrites after a generic read with no proxy fence in between"
                 yield Obligation(
                     "race",
@@ -164,8 +183,9 @@ def _accesses(graph: Graph, name: str, slots: int, policy: str) -> Iterator[Obli
                 )
         for other in writes:
             what = "may overwrite a slot that is still written"
+            before = write.start if in_order(write, other) else write.done
             yield Obligation(
-                "race", what, name, _end(graph, write, write.done), _end(graph, other, other.start), slots, other
+                "race", what, name, _end(graph, write, before), _end(graph, other, other.start), slots, other
             )
             if generic and other.op.op == "tma_load":
                 what = "overwrites a generic write with no proxy fence in between"
@@ -199,7 +219,8 @@ def _instances(least: int, one: Obligation) -> Iterator[tuple[Frame, int, int] |
     """
     source, target, apart = one.source, one.target, one.apart
     if source.part == "loop" and source.fixed:
-        if target.fixed and source.shift + apart != target.shift:
+        number = source.shift + apart
+        if (target.fixed and number != target.shift) or (target.runs and not target.low <= number < target.most):
             return
         if target.part == "post" and target.fixed:
             yield ends_frame(max(least, source.low, target.low)), source.last, 0
@@ -234,9 +255,9 @@ def _show(graph: Graph, one: Obligation, frame: Frame, source: int, target: int)
     """Return paths for one family, splitting off its ends where they need paths of their own."""
     clock.check("the paths of a pipeline")
     first, second = (one.source.event, source), (one.target.event, target)
-    found = path(graph, frame, first, second, one.fence)
+    found = _shown(graph, one, frame, first, second)
     if found is not None:
-        return [Shown(one, frame, found)]
+        return [found]
     if frame.heads and frame.tails is not None:
         return None
     if frame.heads or frame.tails is not None:
@@ -277,8 +298,19 @@ def _by_size(graph: Graph, one: Obligation, frame: Frame, source: int, target: i
         if found is None:
             return None
         small.append(Shown(one, fixed, found))
-        larger = numbers_frame(trips + 1) if frame.heads else ends_frame(trips + 1)
-        found = path(graph, larger, first, second, one.fence)
+        larger = _shown(graph, one, (numbers_frame if frame.heads else ends_frame)(trips + 1), first, second)
+        if larger is not None:
+            return [*small, larger]
+    return None
+
+
+def _shown(graph: Graph, one: Obligation, frame: Frame, first: Step, second: Step) -> Shown | None:
+    """Return a path in a frame; between events without a coordinate also one at the ends of loops."""
+    frames = [frame]
+    if frame.heads and frame.tails is None and graph.events[first[0]].once and graph.events[second[0]].once:
+        frames.append(ends_frame(frame.least))
+    for known in frames:
+        found = path(graph, known, first, second, one.fence)
         if found is not None:
-            return [*small, Shown(one, larger, found)]
+            return Shown(one, known, found)
     return None

@@ -91,8 +91,8 @@ def exists(graph: Graph, frame: Frame, event: int, at: int) -> bool:
     """Return whether the event exists in every member of the frame."""
     known = graph.events[event]
     if known.part == "pre":
-        return frame.heads
-    if known.part == "post":
+        return frame.heads or frame.tails is not None
+    if known.once:
         return (frame.heads or frame.tails is not None) and frame.least >= known.low
     if known.most < ENDLESS and not (frame.heads and at < known.most):
         return False

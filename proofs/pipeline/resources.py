@@ -25,11 +25,15 @@ def _exceeded(pipeline: Pipeline, target: str) -> Iterator[tuple[str, str]]:
         if not 1 <= barrier.count <= MOST_BYTES:
             yield f"{barrier.count} arrivals per phase; a barrier counts 1 to {MOST_BYTES}", name
     has = {name: fact.value for name, fact in LIMITS[lookup(target).arch].items() if isinstance(fact.value, int)}
-    total = sum([ring.slots * ring.bytes for _, ring in pipeline.buffers])
+    total = sum([ring.slots * ring.bytes for name, ring in pipeline.buffers if name not in pipeline.tensors])
     total += sum([8 * ring.slots for _, ring in pipeline.barriers])
     most = lookup(target).shared_kib[0] * 1024
     if total > most:
         yield f"{total} bytes of shared memory; a block of {target} has {most}", ""
+    tensor = 4 * has.get("tmem_lanes", 0) * has.get("tmem_columns", 0)  # a column of a lane is a word
+    inside = sum([ring.slots * ring.bytes for name, ring in pipeline.buffers if name in pipeline.tensors])
+    if inside > tensor > 0:
+        yield f"{inside} bytes of tensor memory; an SM of {target} has {tensor}", ""
     ctas = has.get("cluster_blocks", 1)
     if pipeline.cluster > ctas:
         yield f"{pipeline.cluster} CTAs in a cluster; {target} has {ctas}, portably", ""

@@ -10,7 +10,7 @@ from instruments.runner import runner_kernel
 from instruments.wgmma_chain import Shape, chain_kernel
 
 from layoutalg.codegen.compile import CompileError, _compiled, to_cubin
-from layoutalg.codegen.prelude import PRELUDE, wgmma_prelude
+from layoutalg.codegen.prelude import CLUSTER_PRELUDE, PIPELINE_PRELUDE, PRELUDE, wgmma_prelude
 from layoutalg.ground.errors import MalformedError, MissingExtraError
 from layoutalg.targets.layouts.nvidia_instructions import MMA
 from layoutalg.targets.nvidia.accesses import access_form
@@ -45,6 +45,41 @@ def test_every_kind_of_warpgroup_multiply(n: int, dtype: str) -> None:
         f"    for (int v = 0; v < {n // 2}; ++v) out[v] = d[v];\n}}\n"
     )
     assert is_cubin(to_cubin(PRELUDE + wgmma_prelude(dtype, n) + body), "multiply")
+
+
+ROLES = r"""
+extern "C" __global__ void __launch_bounds__(128) roles(const __grid_constant__ la_tensor_map map, float* out, la_u64 x)
+{
+    const la_u32 barrier = la_shared_address(la_shared());
+    la_mbarrier_init(barrier, 2);
+    la_cluster_arrive();
+    la_cluster_wait();
+    la_registers_dec<24>();
+    la_registers_inc<240>();
+    la_expect_tx(barrier, 4096);
+    la_arrive(barrier);
+    la_arrive_many(barrier, 2);
+    la_arrive_remote(barrier, la_cluster_rank() ^ 1);
+    la_role_barrier(1, 128);
+    la_tma_load_multicast_1d(barrier + 1024, &map, barrier, 3, 0);
+    la_tma_load_multicast_5d(barrier + 1024, &map, barrier, 3, 0, 1, 2, 3, 4);
+    la_store_wait_read<1>();
+    float d[8] = {};
+    la_wgmma_fence();
+    la_wgmma_m64n16k32_TYPE<>(d, x, x, 0);
+    la_wgmma_m64n16k32_TYPE<0, 0>(d, x, x, 1);
+    la_wgmma_commit();
+    la_wgmma_wait<1>();
+    la_wgmma_wait();
+    out[threadIdx.x] = __uint_as_float(la_pack_bf16(d[0], d[1]) ^ la_pack_f16(d[2], d[3]));
+}
+"""
+
+
+@pytest.mark.parametrize("dtype", ["e4m3", "e5m2"])
+def test_what_blocks_of_several_roles_need(dtype: str) -> None:
+    prelude = PRELUDE + PIPELINE_PRELUDE + CLUSTER_PRELUDE + wgmma_prelude(dtype, 16)
+    assert is_cubin(to_cubin(prelude + ROLES.replace("TYPE", dtype)), "roles")
 
 
 def test_kernels_of_single_matrix_instructions() -> None:

@@ -8,7 +8,8 @@ from instruments.runner import runner_kernel
 
 from layoutalg.codegen.cuda import load_kernel, store_kernel
 from layoutalg.codegen.matmul import WgmmaTiles, matmul_kernel
-from layoutalg.codegen.prelude import PRELUDE, wgmma_prelude
+from layoutalg.codegen.portable import TENSOR_PRELUDE
+from layoutalg.codegen.prelude import PIPELINE_PRELUDE, PRELUDE, wgmma_prelude
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.synth.tensormap import synthesize_tensormap
 
@@ -78,7 +79,7 @@ def test_matmul(golden: Check) -> None:
     line = tuple((32 * s >> 4) | 1 << 16 | 64 << 32 | 1 << 62 for s in range(4))
     tiles = WgmmaTiles((line,), 0, 64)
     kernel = matmul_kernel(operand, operand, tiles, tiles)
-    golden("cuda/matmul_bf16_64x64x64.cu", body(kernel.text, PRELUDE, wgmma_prelude("bf16", 64)))
+    golden("cuda/matmul_bf16_64x64x64.cu", body(kernel.text, TENSOR_PRELUDE, PIPELINE_PRELUDE, wgmma_prelude("bf16", 64)))
 
 
 def test_runners(golden: Check) -> None:

@@ -13,6 +13,7 @@ from layoutalg.codegen.kernels import transpose_ring_kernel, transpose_windows_k
 from layoutalg.codegen.kernels.transpose import tile_swizzle
 from layoutalg.codegen.kernels.turned import TileShape
 from layoutalg.codegen.portable import TENSOR_PRELUDE, portable_prelude
+from layoutalg.codegen.prelude import PIPELINE_PRELUDE
 from layoutalg.f2 import LinearLayout
 from layoutalg.synth import conversion
 
@@ -60,7 +61,7 @@ def converted(way: str, arch: str) -> KernelSource:
 
 def body(kernel: KernelSource) -> str:
     """The text behind its prelude."""
-    prelude = TENSOR_PRELUDE if kernel.text.startswith(TENSOR_PRELUDE) else portable_prelude(kernel.arch)
+    prelude = TENSOR_PRELUDE + PIPELINE_PRELUDE if kernel.roles else portable_prelude(kernel.arch)
     assert kernel.text.startswith(prelude)
     return kernel.text.removeprefix(prelude).lstrip("\n")
 

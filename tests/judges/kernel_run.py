@@ -64,8 +64,8 @@ class Run:
                 names = [argument for argument, _ in region.arguments]
                 self.region(region, dict(zip(names, captured, strict=True)))
                 self.events = before
-        elif name == "local_alloc":
-            out = [(one.results[0], None)]
+        elif name in ("local_alloc", "tmem_alloc"):
+            out = [(one.results[0], None), *out[1:]]
             self.note("write", out[0]) if words else None
         elif name == "memdesc_index":
             out = [(given[0][0], given[1])] if given[0] else [None]
@@ -149,7 +149,8 @@ class Run:
             if not slots[plain[4]]:
                 return
             for word in plain[:2]:
-                self.note("mma", slots[word]) if slots[word] else None
+                self.note("mma", slots[word])
+            self.note("mma_write", slots[plain[2]])
             for bar, predicate in bars:
                 self.note("mma_arrive", slots[bar]) if slots[predicate] else None
         elif name == "tc_gen5_commit":
@@ -159,6 +160,10 @@ class Run:
             self.note("cp_async", given[1])
         elif name == "async_commit_group":
             self.note("cp_async_commit")
+        elif name == "tmem_load":
+            self.note("read", given[0])
+        elif name == "tmem_store":
+            self.note("write", given[1]) if given[-1] else None
         elif name in ("local_load", "local_store"):
             self.note("read" if name == "local_load" else "write", given[0 if name == "local_load" else 1])
 
@@ -217,7 +222,7 @@ def compared(run: Run, document: dict[str, Any], name: str, trips: int) -> tuple
     stated = [event for event in written_out(document, name, trips) if _of(event, rings - {"start", "end"}, kinds)]
     if "," in name and len(kernel) % max(1, len(stated)) == 0:
         stated = stated * (len(kernel) // max(1, len(stated)))
-    if name == "default" and "end" in rings:
+    if name == "default" and rings & {"start", "end"}:
         before = kernel.index(stated[0])
         for place in range(len(kernel[: before + 8]) - 1, -1, -1):
             # phases that are over before partitions begin

@@ -8,7 +8,7 @@ from typing import Any
 
 from judges.cluster_judge import unrolled
 
-GROUPS = {"mma": "mma", "tma_store": "bulk", "cp_async": "cp_async"}
+GROUPS = {"mma": "mma", "mma_write": "mma", "tma_store": "bulk", "cp_async": "cp_async"}
 SIGNALS = {"mma_arrive": "mma", "cp_async_arrive": "cp_async"}
 
 

@@ -14,8 +14,8 @@ from typing import Any
 
 LIMIT = 2**20 - 1
 READS = ("read", "mma", "tma_store")
-WRITES = ("write", "tma_load", "cp_async")
-GROUPS = {"mma": "mma", "tma_store": "bulk", "cp_async": "cp_async"}
+WRITES = ("write", "tma_load", "cp_async", "mma_write")
+GROUPS = {"mma": "mma", "mma_write": "mma", "tma_store": "bulk", "cp_async": "cp_async"}
 """The accesses that run on until something waits for them, with what their commits and waits are called."""
 LATER = ("tma_load", "mma_arrive", "cp_async_arrive")
 """Ops that are done at any later moment."""
@@ -124,6 +124,8 @@ class Step:
     """One bit for each slot of each buffer."""
     held: int = 0
     """Where the state says which index the slot holds."""
+    tensor: bool = False
+    """Whether the buffer is in tensor memory, where proxies play no part."""
     written: bool = True
     """Whether any op of the document writes the buffer."""
     later: int = 0
@@ -155,9 +157,12 @@ class Block:
                 self.counts[len(start)] = barrier["count"]
                 start += [0, barrier["count"], 0]
         self.first_held = len(start)
+        self.tensors = 0
         for name, buffer in document.get("buffers", {}).items():
             self.buf_slots[name] = len(start) - self.first_held
             start += [-1] * _slots(document, buffer)
+            if buffer.get("space") == "tensor":
+                self.tensors |= (1 << len(start) - self.first_held) - (1 << self.buf_slots[name])
         self.flight, self.unfenced = len(start), len(start) + 1
         self.start: State = (*start, 0, 0)
         self.every_slot = len(start) - self.first_held
@@ -227,6 +232,7 @@ class Block:
             step.index += before
             step.slot, step.held = 1 << place, self.first_held + place
             step.written = op["buf"] in self.written
+            step.tensor = buffer.get("space") == "tensor"
             if step.op == "tma_load":
                 step.size = op.get("bytes", buffer["bytes"])
         return step
@@ -236,10 +242,12 @@ class Block:
         copies = [step for step in self.later if step.op == "tma_load"]
         self.copies = sum(copy.later for copy in copies)
         last: dict[tuple[int, int], dict[int, int]] = defaultdict(dict)
+        self.writers: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
         for role, program in enumerate(self.programs):
             for place, step in enumerate(program):
                 if step.op in WRITES:
                     last[step.slot, step.index][role] = place + 1
+                    self.writers[step.slot, step.index].append((role, place))
         for step in (step for program in self.programs for step in program if step.slot):
             same_slot = [copy for copy in copies if copy.slot == step.slot]
             step.fills = sum(copy.later for copy in same_slot if copy.index == step.index)
@@ -325,7 +333,7 @@ class Block:
         """The last part of a cp_async, which writes generically, is written when it is waited for."""
         for slot, index, arrivals in accesses:
             if index >= 0 and self._runs(new, arrivals):
-                new[self.unfenced] |= slot
+                new[self.unfenced] |= slot & ~self.tensors
 
     def _runs(self, new: list[int], arrivals: int) -> bool:
         """Whether an access still runs, of which no wait has said that it does not: no arrival behind it has come."""
@@ -366,32 +374,49 @@ class Block:
             new[step.held] != step.index
             or new[self.flight] & step.fills
             or any(new[role] < place for role, place in step.after)
-            or any(index == step.index for index in self._accesses(new, step))
+            or any(index == step.index for _, index in self._accesses(new, step))
         ):
             self.kinds.add("race")
+        if step.tensor:
+            return
         if step.op == "read":
             if self.strict:
                 new[self.unfenced] |= step.slot << self.every_slot
         elif new[self.unfenced] & step.slot:
             self.kinds.add("race")
 
-    def _accesses(self, new: list[int], step: Step) -> Iterator[int]:
-        """Of each access that runs in the slot, the index that it writes, or -1."""
+    def _accesses(self, new: list[int], step: Step) -> Iterator[tuple[int, int]]:
+        """Of each access that runs in the slot, its role and the index that it writes, or -1."""
         for role, opened in enumerate(self.open):
             for slot, index, arrivals in opened[new[role] - (role == step.role)]:
                 if slot == step.slot and self._runs(new, arrivals):
-                    yield index
+                    yield role, index
 
     def _write(self, new: list[int], step: Step) -> None:
-        if any(index != step.index for index in self._accesses(new, step)) or new[self.flight] & step.others:
+        for role, index in self._accesses(new, step):
+            follows = step.op == "mma_write" and role == step.role and index >= 0
+            if not follows and (index != step.index or step.tensor):
+                self.kinds.add("race")
+        if new[self.flight] & step.others:
             self.kinds.add("race")
-        new[step.held] = step.index
+        if new[step.held] not in (step.index, discarded(step.index)):
+            mine = step.role, new[step.role] - 1
+            others = [each for each in self.writers[step.slot, step.index] if each != mine]
+            again = any(new[role] > place for role, place in others)
+            new[step.held] = discarded(step.index) if again else step.index
+        if step.tensor:
+            return
         if step.op != "tma_load":
             new[self.unfenced] |= step.slot
             return
         if new[self.unfenced] & (step.slot | step.slot << self.every_slot):
             self.kinds.add("race")
         new[self.flight] |= step.later
+
+
+def discarded(index: int) -> int:
+    """How a state says that a slot holds an index of which something was overwritten."""
+    return -2 - index
 
 
 def _ever_run(role: dict[str, Any]) -> Iterator[dict[str, Any]]:

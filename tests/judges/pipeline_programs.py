@@ -338,6 +338,90 @@ def copied(rng: random.Random) -> Document:
     return document(stages, {"full": 1, "empty": 1}, {"A": BYTES}, roles)
 
 
+TENSOR = {"bytes": BYTES, "slots": 1, "space": "tensor"}
+ADD = op("mma_write", buf="T", idx_abs=0)
+SUM = op("read", buf="T", idx_abs=0)
+
+
+def accumulated(rng: random.Random) -> Document:
+    """All iterations add to one accumulator, which is read behind the loop, by the same role or another one."""
+    stages = rng.randint(1, 3)
+    once = {"count": 1, "slots": 1}
+    barriers: dict[str, Any] = {"full": 1, "empty": 1}
+    zero = [op("write", buf="T", idx_abs=0)] if rng.random() < 0.6 else []
+    loop = [wait("full"), *rng.sample([op("mma", buf="A"), ADD], 2), op("mma_arrive", bar="empty")]
+    roles = [role("producer", [wait("empty", ph=-1), *loads("full", {"A": BYTES})])]
+    how = rng.choice(("groups", "last release", "barrier", "other role", "other loop"))
+    post = [op("mma_arrive", bar="done", idx_abs=0)]
+    if how == "groups":
+        post = [op("mma_commit"), op("mma_wait", n=0), SUM]
+        loop += [op("mma_commit")] if rng.random() < 0.5 else []
+    elif how == "last release":
+        post = [wait("empty", off=-1), SUM]
+    elif how == "barrier":
+        post += [op("wait", bar="done", idx_abs=0), SUM]
+    else:
+        summed = [op("wait", bar="done", idx_abs=0), SUM]
+        roles.append(
+            role("epilogue", summed if how == "other loop" else [], pre=None if how == "other loop" else summed)
+        )
+    if how not in ("groups", "last release"):
+        barriers["done"] = once
+    roles.append(role("mma", loop, pre=zero, post=post))
+    return document(stages, barriers, {"A": BYTES, "T": TENSOR}, roles, "N >= 0" if zero else "N >= 1")
+
+
+def tiles(rng: random.Random) -> Document:
+    """Accumulators of tiles in a ring: one role fills them, another reads them."""
+    stages = rng.randint(1, 3)
+    consumers = rng.choice((1, 1, 2))
+    adds = [op("mma_write", buf="T")] * rng.randint(1, 2)
+    zero = [op("write", buf="T")] if rng.random() < 0.3 else []
+    if rng.random() < 0.6:
+        fill = [wait("free", ph=-1), *zero, *adds, op("mma_arrive", bar="ready")]
+    else:
+        fill = [wait("free", ph=-1), *zero, *adds, op("mma_commit"), op("mma_wait", n=0), arrive("ready")]
+    roles = [role("mma", fill)]
+    for number in range(consumers):
+        work = [wait("ready"), op("read", buf="T"), arrive("free")]
+        roles.append(role(f"epilogue{number}", work))
+    return document(stages, {"ready": 1, "free": consumers}, {"T": TENSOR | {"slots": stages}}, roles)
+
+
+def rescaled(rng: random.Random) -> Document:
+    """An accumulator is read, rescaled and added to in every iteration, by one role or by two."""
+    turn = [op("read", buf="T", off=-1, guard=rng.choice((None, {"from": 1}))), op("write", buf="T")]
+    post = [op("read", buf="T", off=-1)]
+    slots = rng.randint(1, 2)
+    buffers = {"T": TENSOR | {"slots": slots}}
+    if rng.random() < 0.5:
+        done = op("mma_arrive", bar="done")
+        late = rng.random() < 0.5
+        loop = [*([wait("done", off=-1)] if late else []), *turn, op("mma_write", buf="T"), done]
+        loop += [] if late else [wait("done")]
+        waited = [wait("done", off=-1)] if late else []
+        return document(1, {"done": 1}, buffers, [role("all", loop, post=[*waited, *post])], "N >= 1")
+    loop = [wait("done", off=-1), *turn, arrive("scaled")]
+    math = role("math", loop, post=[wait("done", off=-1), *post])
+    mma = role("mma", [wait("scaled"), op("mma_write", buf="T"), op("mma_arrive", bar="done")])
+    return document(1, {"done": 1, "scaled": 1}, buffers, [math, mma], "N >= 1")
+
+
+def two_products(rng: random.Random) -> Document:
+    """One product is read and written back as the operand of a second one, as in attention."""
+    stages = rng.randint(1, 2)
+    ring = TENSOR | {"slots": stages}
+    barriers = {"scores": 1, "used": 1, "weights": 1, "done": {"count": 1, "slots": 1}}
+    first = [wait("used", ph=-1), op("mma_write", buf="S"), op("mma_arrive", bar="scores")]
+    second = [wait("weights"), op("mma", buf="P"), ADD, op("mma_arrive", bar="used")]
+    math = [wait("scores"), op("read", buf="S"), op("write", buf="P"), arrive("weights")]
+    roles = [
+        role("mma", [*first, *second], post=[op("mma_arrive", bar="done", idx_abs=0)]),
+        role("math", math, post=[op("wait", bar="done", idx_abs=0), SUM]),
+    ]
+    return document(stages, barriers, {"S": ring, "P": ring, "T": TENSOR}, roles, "N >= 1")
+
+
 def soup(rng: random.Random) -> Document:
     """A few ops at random; now and then nothing goes wrong."""
     roles = []
@@ -346,7 +430,11 @@ def soup(rng: random.Random) -> Document:
         for _ in range(rng.randint(1, 4)):
             parts.setdefault(rng.choice(("loop", "loop", "loop", "pre", "post")), []).append(_any_op(rng))
         roles.append(role(f"role{number}", **parts, trip=rng.choice(("N", "N", "N", "N+1", "N-1"))))
-    buffers = {"A": BYTES, "C": {"bytes": BYTES, "slots": rng.randint(1, 2)}}
+    buffers = {
+        "A": BYTES,
+        "C": {"bytes": BYTES, "slots": rng.randint(1, 2)},
+        "T": TENSOR | {"slots": rng.randint(1, 2)},
+    }
     barriers = {"b": rng.randint(1, 2), "c": {"count": 1, "slots": rng.randint(1, 2)}}
     return document(rng.randint(1, 2), barriers, buffers, roles, rng.choice(("N >= 0", "N >= 1")))
 
@@ -359,13 +447,29 @@ def pieces(rng: random.Random) -> Document:
         for _ in range(rng.randint(1, 3)):
             parts.setdefault(rng.choice(("loop", "pre", "post")), []).extend(_any_piece(rng))
         roles.append(role(f"role{number}", **parts, trip=rng.choice(("N", "N", "N-1"))))
-    return document(rng.randint(1, 2), {"b": rng.randint(1, 2), "c": 1}, {"A": BYTES, "C": BYTES}, roles)
+    buffers = {"A": BYTES, "C": BYTES, "T": TENSOR | {"slots": rng.randint(1, 2)}}
+    return document(rng.randint(1, 2), {"b": rng.randint(1, 2), "c": 1}, buffers, roles)
 
 
 def _any_piece(rng: random.Random) -> list[Op]:
     off = rng.choice((0, 0, 1, 2, -1))
     mma = op("mma", buf=rng.choice("AAC"), off=off)
     thread_copy = op("cp_async", buf="A", off=off)
+    place = {"off": off} if rng.random() < 0.6 else {"idx_abs": rng.randint(0, 1)}
+    add = op("mma_write", buf="T", **place)
+    if rng.random() < 0.4:
+        return rng.choice(
+            (
+                [add],
+                [add, op("mma_commit"), op("mma_wait", n=rng.randint(0, 1))],
+                [add, op("mma_arrive", bar="b", off=off)],
+                [op("read", buf="T", **place)],
+                [op("mma", buf="T", **place), op("mma_commit"), op("mma_wait", n=0)],
+                [op("write", buf="T", off=off)],
+                [op("mma_commit"), op("mma_wait", n=0)],
+                [op("mma_arrive", bar="c", off=off), wait("c", off=off)],
+            )
+        )
     return rng.choice(
         (
             [op("write", buf="A", off=off)],
@@ -397,6 +501,8 @@ def _any_op(rng: random.Random) -> Op:
             op("write", buf=buf, **place),
             op("read", buf=buf, **place),
             op(rng.choice(("mma", "tma_store")), buf=buf, **place),
+            op("mma_write", buf="T", **place),
+            op(rng.choice(("read", "read", "mma", "write", "mma_write")), buf="T", **place),
             op(rng.choice(("mma_commit", "bulk_commit", "cp_async_commit"))),
             op(rng.choice(("mma_wait", "bulk_wait", "cp_async_wait")), n=rng.randint(0, 1)),
             op("proxy_fence"),
@@ -407,7 +513,7 @@ def _any_op(rng: random.Random) -> Op:
 FAMILIES: tuple[Callable[[random.Random], Document], ...] = (
     ring, ring, prefetch, release_previous, free_at_first, generic_producer, epilogue, chained, two_producers,
     expected_elsewhere, first_before_loop, last_behind_loop, warps, fused, led,
-    in_turn, straight, committed, copied,
+    in_turn, straight, committed, copied, accumulated, accumulated, tiles, rescaled, two_products,
 )  # fmt: skip
 
 

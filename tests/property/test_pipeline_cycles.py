@@ -110,5 +110,5 @@ def test_the_graph_needs_networkx(monkeypatch):
     assert {"full completes", "producer.loop[2] tma_load A is done", "consumer.loop[0] wait full"} <= labels
     assert any(edge == {"distance": 0, "latency": 9} for *_, edge in graph.edges(data=True))
     monkeypatch.setitem(sys.modules, "networkx", None)
-    with pytest.raises(MissingExtraError, match="LA979"):
+    with pytest.raises(MissingExtraError, match="LA967"):
         event_graph(plain(3))

@@ -56,6 +56,9 @@ from layoutalg.synth import (
 from layoutalg.synth.exchange import exchanges
 from layoutalg.synth.im2col import synthesize_im2col
 from layoutalg.synth.paddings import padding
+from layoutalg.synth.schedule import Candidate, gemm_work
+from layoutalg.synth.schedule import candidates as schedule_candidates
+from layoutalg.synth.schedule import work as schedule_work
 from layoutalg.synth.swizzles import swizzle
 from layoutalg.synth.swizzles.classes import universal_swizzle
 from layoutalg.synth.wgmma import canonical_operand, synthesize_wgmma
@@ -71,6 +74,7 @@ from layoutalg.targets.nvidia import wgmma as wgmma_facts
 from layoutalg.targets.nvidia.accesses import access_form
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
 from layoutalg.targets.nvidia.tensormap.versions import accepted_since
+from layoutalg.targets.pipeline_costs import pipeline_costs
 from layoutalg.targets.registry import H200, lookup
 from layoutalg.targets.target_model import CONSUMERS, LIMITS, model_of
 
@@ -80,6 +84,7 @@ PIPELINE = Pipeline(
     (("A", Buffer(2, 64)),),
     (Role("load", (), (Op("arrive", bar="full", n=1),), ()),),
 )
+WORK = gemm_work(128, 128, 64)
 EXAMPLE = json.loads((Path(__file__).parents[1] / "data" / "examples" / "problem.json").read_text(encoding="utf-8"))
 PLAN = synthesize_tensormap(EXAMPLE)
 _BASES = {"register": [(1,), (2,)], "lane": [(4 << bit,) for bit in range(5)]}
@@ -217,6 +222,13 @@ VALUES: dict[type, Any] = {
         PIPELINE.buffers[0][1],
         PIPELINE.roles[0],
         PIPELINE.roles[0].loop[0],
+        pipeline_costs("sm_90a"),
+        WORK,
+        WORK.ops[1],
+        WORK.dependences[0],
+        WORK.rings[0],
+        WORK.roles[0],
+        Candidate("two copies", (("load", 2),)),
         PRIMITIVES["mma"],
         Transfer(64, "tma_load", ctas=((0, 1),)),
         Transfer(64, "write").then(Transfer(64, "tma_store")),
@@ -253,6 +265,10 @@ def public_dataclasses(package) -> Iterator[type]:
 
 def test_every_public_dataclass_is_here():
     found = {cls for package in (proofs, targets) for cls in public_dataclasses(package)}
+    stated = {
+        cls for module in (schedule_work, schedule_candidates) for cls in vars(module).values() if isinstance(cls, type)
+    }
+    found |= {cls for cls in stated if dataclasses.is_dataclass(cls) and cls.__module__.startswith("layoutalg.synth")}
     assert found == set(VALUES)
 
 

@@ -24,8 +24,8 @@ def test_a_map_is_placed_behind_what_it_already_adds(address: int):
 )  # fmt: skip
 def test_a_tile_fills_the_room_of_a_stage(shape: tuple[int, ...], dtype: str, tile: str):
     kernel = copy_kernel(shape, dtype, way="tma").kernel
-    assert f"tiles of {tile}, " in kernel.text
-    stage = int(re.search(r"ring \+ i \* (\d+)", kernel.text)[1])  # type: ignore[index]
+    assert f"tiles of {tile}." in kernel.text
+    stage = int(re.search(r"shared \+ (\d+) \* slot", kernel.text)[1])  # type: ignore[index]
     assert stage % 128 == 0
     assert 2**13 < stage <= 2**14
 

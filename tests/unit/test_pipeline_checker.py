@@ -23,7 +23,7 @@ from layoutalg.proofs.checker import base, pipelines
 from layoutalg.proofs.pipeline import Pipeline, verify
 from layoutalg.proofs.pipeline.certificate import certificate as certificate_of
 from layoutalg.proofs.pipeline.decision import Proof, Proved, prove
-from layoutalg.proofs.pipeline.document import GROUPS
+from layoutalg.proofs.pipeline.document import GROUPED, GROUPS
 from layoutalg.proofs.pipeline.explore import Machine
 
 Document = dict[str, Any]
@@ -70,6 +70,7 @@ def consumers(stages: int, count: int) -> Document:
 WHOLE = {**LOAD, "pre": [op("arrive_tx", bar="q", bytes=8), op("tma_load", buf="Q", bar="q", bytes=8)]}
 STORE = [op("write", buf="C"), op("proxy_fence"), op("tma_store", buf="C"), op("bulk_commit")]
 GUARD = {"guard": {"until": 2}}
+TENSOR = {"slots": 1, "space": "tensor"}
 DOCUMENTS = {
     **{f"{count} consumers, {stages} stages": consumers(stages, count) for stages, count in
        ((1, 1), (2, 1), (3, 2), (4, 3), (8, 3))},
@@ -169,6 +170,37 @@ DOCUMENTS = {
          "post": [op("mma_wait", n=3), op("mma_commit"), op("mma_wait", n=1), op("arrive", bar="empty", off=-1)]},
         buffers={"B": {}},
     ),
+    "an accumulator of all iterations": ring(
+        3, LOAD,
+        {"name": "use", "pre": [op("write", buf="T", idx_abs=0)],
+         "loop": [wait("full"), op("mma", buf="A"), op("mma_write", buf="T", idx_abs=0), op("mma_arrive", bar="empty")],
+         "post": [op("mma_arrive", bar="done", idx_abs=0)]},
+        {"name": "end", "pre": [wait("done", idx_abs=0), op("read", buf="T", idx_abs=0)]},
+        barriers={"done": {"count": 1, "slots": 1}}, buffers={"T": TENSOR},
+    ),
+    "an accumulator that its own role reads": ring(
+        2, LOAD,
+        {"name": "use", "pre": [op("write", buf="T", idx_abs=0)],
+         "loop": [wait("full"), op("mma", buf="A"), op("mma_write", buf="T", idx_abs=0, guard={"until": 1}),
+                  op("mma_arrive", bar="empty")],
+         "post": [wait("empty", off=-1), op("read", buf="T", idx_abs=0)]},
+        buffers={"T": TENSOR}, trips="N >= 1",
+    ),
+    "an accumulator that ends in groups": ring(
+        2, LOAD,
+        {"name": "use",
+         "loop": [wait("full"), op("mma_write", buf="T", idx_abs=0), op("mma_commit"), op("mma_wait", n=1),
+                  op("mma", buf="A"), op("mma_commit"), op("mma_wait", n=0), op("arrive", bar="empty")],
+         "post": [op("mma_commit"), op("mma_wait", n=1), op("read", buf="T", idx_abs=0)]},
+        buffers={"T": TENSOR}, trips="N >= 1",
+    ),
+    "accumulators in a ring": ring(
+        2,
+        {"name": "mma",
+         "loop": [wait("empty", ph=-1), op("write", buf="T"), op("mma_write", buf="T"), op("mma_write", buf="T"),
+                  op("mma_arrive", bar="full")]},
+        consumer(op("read", buf="T")), buffers={"T": {"space": "tensor"}},
+    ),
     "other trips": ring(
         2, {"name": "load", "loop": [wait("empty", ph=-1), *copied()], "trip": "N+1"},
         {**consumer(*multiplied()), "post": [wait("full"), *multiplied()]},
@@ -264,7 +296,7 @@ def test_times_grow(name: str) -> None:
     roles = {role["name"]: role for role in statement["pipeline"]["roles"]}
     for place, (owner, part, number, what, time, late) in enumerate(evidence["events"]):
         kind = roles[owner][part][number]["op"] if part != "phase" else part
-        if part == "loop" and not (what == "done" and kind in GROUPS):
+        if part == "loop" and not (what in ("done", "last") and kind in GROUPED):
             for wrong in ([time - 10**6, late], [time + 10**6, late], [time, late + 1]):
                 events = copy.deepcopy(evidence["events"])
                 events[place][4:] = wrong
@@ -328,6 +360,9 @@ class Runs:
                     bar, slot = machine.barriers[place]
                     slots = sum(other == bar for other, _ in machine.barriers)
                     times[bar, "phase", 0, "done", slot + slots * old[0]] = (step + 0.25, step + 0.25)
+        for name in self.of.values():  # what never runs is done before all else
+            ends = [end for (*event, what, _), end in times.items() if (tuple(event), what) == (name, "done")]
+            times[*name, "last", 0] = max(ends, default=(-1.0, -1.0))
         return times
 
 
@@ -346,7 +381,8 @@ def is_true(fact: Document, events: list[list[Any]], runs: dict[int, Runs]) -> b
                 for number, far in fact["path"]:
                     owner, part, place, what = events[number][:4]
                     if (owner, part, place) not in some.untimed:
-                        path.append(times.get((owner, part, place, what, 0 if part in ("pre", "post") else k + far)))
+                        once = part in ("pre", "post") or what == "last"
+                        path.append(times.get((owner, part, place, what, 0 if once else k + far)))
                 if None in path or any(one[1] >= other[0] for one, other in itertools.pairwise(path)):  # type: ignore[index]
                     return False
     return True

@@ -221,7 +221,7 @@ BEHIND = {
     # parts of texts, written for a caller that has asked
     "converted", "prelude", "sizes", "smem_bytes", "fitting", "title", "origin_parameters", "refusal_text",
     "issue_text", "cpp_text", "cute_dsl_text", "gluon_text", "mlir_text", "ptx_text", "mover", "vectors",
-    "run_tile",
+    "run_tile", "tile_pipeline",
     # numbers of a launch
     "base_align", "image_bytes", "launchable", "origin_arguments",
     # what shows what a wrong plan does: models, and the report of a run

@@ -17,7 +17,7 @@ Part: TypeAlias = Literal["pre", "loop", "post"]
 
 @dataclass(eq=False, slots=True)
 class Memory:
-    """Shared memory of one ``ttg.local_alloc``.
+    """Memory of one ``ttg.local_alloc`` or ``ttng.tmem_alloc``.
 
     Args:
         name: Name of its value.
@@ -27,6 +27,7 @@ class Memory:
         track: The track that allocates it.
         counts: Arrivals per phase of each slot that is a barrier.
         sliced: Whether slots are taken from it.
+        tensor: Whether it is tensor memory.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Memory:
     track: Track
     counts: dict[int, int] = field(default_factory=dict)
     sliced: bool = False
+    tensor: bool = False
 
     @property
     def slots(self) -> int:
@@ -80,6 +82,7 @@ class Event:
         n: Arrivals, or groups left open.
         bytes: Bytes expected or delivered.
         when: What must be positive for it to run.
+        adds: Whether it adds to what its slot holds.
     """
 
     op: str
@@ -91,6 +94,7 @@ class Event:
     n: int = 0
     bytes: int | None = None
     when: tuple[Linear, ...] = ()
+    adds: bool = field(default=False, compare=False)
 
 
 @dataclass(eq=False, slots=True)

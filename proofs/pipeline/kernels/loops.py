@@ -16,6 +16,7 @@ from typing import Final, TypeAlias
 from layoutalg.notation.mlir import Operation, Region
 from layoutalg.proofs.pipeline.kernels.events import (
     Scope,
+    Slot,
     Track,
     Value,
     at_turn,
@@ -27,7 +28,7 @@ from layoutalg.proofs.pipeline.kernels.events import (
     still,
     through,
 )
-from layoutalg.proofs.pipeline.kernels.operations import MEMORY, Operations, result_type
+from layoutalg.proofs.pipeline.kernels.operations import MEMORY, PRODUCTS, Operations, product, result_type
 from layoutalg.proofs.pipeline.kernels.waves import LONGEST, Linear, Wave
 
 Bounds: TypeAlias = "tuple[int, Linear, int]"
@@ -129,21 +130,42 @@ class Loops(Operations):
             for place, word in enumerate(words)
         ]
         calm: Scope = {name: still(value) for name, value in scope.items()}
+        self.accumulated(one, [counter, *names], scope)
         turns = " x ".join([f"{start} to {end} step {stride}" for start, end, stride in (outer.bounds, bounds)])
         with self.part_of(one.line) as track:
+            self.leaves_tensors = True
             track.bounds = 0, Linear(Wave((0,)), ((turns, 1),)), 1
             self.turned(one, counter, None, names, values, calm)
         self.pass_over(one, names, scope)
 
+    def accumulated(self, one: Operation, names: list[str], scope: Scope) -> None:
+        """Note that a loop in a loop adds to accumulators, once for each that its turns add to one after the other."""
+        body = one.regions[0]
+        values = scope | dict.fromkeys(names)
+        self.silently(body, values)
+        for inner in [inner for op in body.operations for inner in op.walk()]:
+            if "#ttng.tensor_memory" not in inner.types or inner.name in ("ttg.memdesc_index", "scf.yield"):
+                continue
+            if inner.name not in PRODUCTS or inner not in body.operations:
+                refuse(inner.line, "a loop inside a loop uses tensor memory other than by adding to it")
+            operands, _ = product(inner)
+            always = values.get(operands[-1])
+            if not (isinstance(always, Linear) and always.constant == 1):
+                refuse(inner.line, "a loop inside a loop adds to tensor memory under a condition")
+            inputs = [values.get(name) for name in (*operands[:2], *operands[3:-2])]
+            if any(isinstance(value, Slot) and value.memory.tensor for value in inputs):
+                refuse(inner.line, "a loop inside a loop uses tensor memory other than by adding to it")
+            self.note("mma_write", inner.line, buf=self.tensor(inner, values, operands[2]), adds=True)
+
     @contextmanager
     def part_of(self, line: int) -> Iterator[Track]:
         """Follow a part of a loop as a track of its own."""
-        before = self.track, self.outer, self.part, self.when
+        before = self.track, self.outer, self.part, self.when, self.leaves_tensors
         made = Track(f"{self.track.name}, line {line}", line, inside=self.track, loose=True, late=self.part == "post")
         self.tracks = [other for other in self.tracks if other.name != made.name] + [made]
         self.track, self.outer, self.part, self.when = made, None, "loop", ()
         yield made
-        self.track, self.outer, self.part, self.when = before
+        self.track, self.outer, self.part, self.when, self.leaves_tensors = before
 
     def sometimes(self, side: Region, scope: Scope) -> None:
         """Follow a branch in or after a loop, taken if something unknown holds, as a loop over the times it is."""

@@ -16,7 +16,7 @@ from layoutalg.proofs.pipeline.kernels.events import Event, Memory, Part, Slot, 
 from layoutalg.proofs.pipeline.kernels.waves import Wave
 
 ARRIVALS: Final = ("arrive", "arrive_tx", "mma_arrive", "cp_async_arrive")
-WRITES: Final = ("tma_load", "write", "cp_async")
+WRITES: Final = ("tma_load", "write", "cp_async", "mma_write")
 READS: Final = ("mma", "read", "tma_store")
 
 
@@ -32,6 +32,7 @@ class Ring:
         bytes: Bytes of a slot.
         moves: Whether its uses in loops go from index to index.
         writes: Largest offset at which a loop writes it, and the trip of that loop.
+        tensor: Whether it is in tensor memory.
     """
 
     name: str
@@ -41,6 +42,12 @@ class Ring:
     bytes: int
     moves: bool = False
     writes: list[tuple[int, int]] = field(default_factory=list)
+    tensor: bool = False
+
+    @property
+    def accumulates(self) -> bool:
+        """Whether it is one slot of tensor memory, whose indices are found by ``accumulators``."""
+        return self.tensor and self.slots == 1
 
 
 @dataclass(eq=False, slots=True)
@@ -98,14 +105,14 @@ def rings(tracks: Sequence[Track], memory: Sequence[Memory]) -> dict[tuple[Memor
             if any(ring.name == name for ring in found.values()):
                 name = f"{name}, line {one.line}"
             slots = one.slots if sub is None else 1
-            ring = Ring(name, slots, sub or 0, counts.pop() if barrier else 0, one.slot_bytes)
+            ring = Ring(name, slots, sub or 0, counts.pop() if barrier else 0, one.slot_bytes, tensor=one.tensor)
             mine = [event for event, slot in users if sub is None or _constant(slot) == sub]
             wanted = ARRIVALS if barrier else WRITES
             filled = [event for event in mine if event.part == "loop" and event.op in wanted]
             used = next((event for event in mine if event.part == "loop" and event.op in READS), None)
             if slots > 1 and used is not None and not filled:
                 refuse(used.line, f"{name} is filled once and read in turn")
-            ring.moves = slots > 1 or bool(filled)
+            ring.moves = slots > 1 or bool(filled and (used or not one.tensor))
             found[one, sub] = ring
     return found
 
@@ -165,7 +172,7 @@ class Namer:
             self.copy(one)
         elif one.bar is not None and event.bar is not None:
             self.use(one, one.bar, event.bar, "arrivals", ARRIVALS)
-        elif one.buf is not None and event.buf is not None:
+        elif one.buf is not None and event.buf is not None and not one.buf.accumulates:
             writes = event.op in WRITES
             self.use(one, one.buf, event.buf, "writes" if writes else event.op, WRITES if writes else (event.op,))
         if event.op == "arrive_tx":

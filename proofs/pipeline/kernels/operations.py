@@ -25,10 +25,6 @@ _IGNORED: Final = (
     "ttng.inval_barrier",
     "ttg.barrier",
     "gpu.barrier",
-    "ttng.tmem_alloc",
-    "ttng.tmem_load",
-    "ttng.tmem_store",
-    "ttng.tmem_subslice",
     "ttg.convert_layout",
     "ttg.warp_yield",
     "ttg.warp_return",
@@ -37,7 +33,9 @@ _IGNORED: Final = (
     "ttng.tensormap_fenceproxy_acquire",
     "ttng.fence_mbarrier_init_release_cluster",
 )
-"""Operations of the two dialects without an effect on shared memory that a pipeline tells."""
+"""Operations of the two dialects without an effect on memory that a pipeline tells."""
+PRODUCTS: Final = ("ttng.tc_gen5_mma", "ttng.tc_gen5_mma_scaled")
+"""Matrix instructions that write tensor memory."""
 COMPUTES: Final = ("arith.", "math.", "tt.", "ub.", *_IGNORED)
 """What computes values, and may be passed over."""
 VIEWS: Final = ("ttg.memdesc_trans", "ttg.memdesc_reshape", "ttg.memdesc_reinterpret", "ttg.memdesc_subslice")
@@ -54,6 +52,8 @@ class Operations:
         self.when: tuple[Linear, ...] = ()
         self.silent = False
         """Whether values are followed without noting events."""
+        self.leaves_tensors = False
+        """Whether what a loop in a loop does to tensor memory is left to the outer loop."""
         self.rules: dict[str, Callable[[Operation, Scope], None]] = {
             "ttg.local_alloc": self.allocate,
             "ttg.memdesc_index": self.index,
@@ -69,23 +69,25 @@ class Operations:
             "ttng.async_tma_store_wait": self.group_wait,
             "ttng.warp_group_dot": self.dot,
             "ttng.warp_group_dot_wait": self.group_wait,
-            "ttng.tc_gen5_mma": self.mma,
-            "ttng.tc_gen5_mma_scaled": self.mma,
-            "ttng.tmem_copy": self.mma,
+            **dict.fromkeys(PRODUCTS, self.mma),
+            "ttng.tmem_copy": self.tensor_copy,
             "ttng.tc_gen5_commit": self.commit,
             "ttg.async_copy_global_to_local": self.cp_async,
             "ttg.async_commit_group": self.cp_async_commit,
             "ttg.async_wait": self.group_wait,
             "ttg.local_load": self.access,
             "ttg.local_store": self.access,
+            "ttng.tmem_alloc": self.allocate,
+            "ttng.tmem_load": self.tensor_load,
+            "ttng.tmem_store": self.tensor_store,
             "ttng.fence_async_shared": self.fence,
         }
 
     def note(self, op: str, line: int, **more: object) -> None:
         """Note an event."""
-        if self.silent:
-            return
         event = Event(op, self.part, line, **more)  # type: ignore[arg-type]
+        if self.silent or (self.leaves_tensors and event.buf is not None and event.buf.memory.tensor):
+            return
         event = replace(event, when=event.when + self.when)
         bar, buf = (None if slot is None else self.settled(slot, event) for slot in (event.bar, event.buf))
         self.track.events.append(replace(event, bar=bar, buf=buf))
@@ -136,15 +138,16 @@ class Operations:
         if found is None:
             fail(one.line, "must have a type !ttg.memdesc<...>", one.types)
         if self.silent:
-            scope[one.results[0]] = None
+            scope |= dict.fromkeys(one.results)
             return
         bits = _BITS.fullmatch(found[2])
         shape = tuple([int(size) for size in found[1].split("x")[:-1]])
         made = next((memory for memory in self.memory if memory.line == one.line), None)
         if made is None:
-            made = Memory(one.results[0], one.line, shape, int(bits[1]) if bits else 64, self.track)
+            size = int(bits[1]) if bits else 64
+            made = Memory(one.results[0], one.line, shape, size, self.track, tensor="tensor_memory" in found[3])
             self.memory.append(made)
-        scope[one.results[0]] = Slot(made)
+        scope |= dict.fromkeys(one.results) | {one.results[0]: Slot(made)}
         if one.operands():
             self.note("write", one.line, buf=Slot(made))
 
@@ -153,7 +156,9 @@ class Operations:
         names = one.operands()
         value = scope.get(names[0]) if len(names) == 2 else None
         scope[one.results[0]] = None
-        if isinstance(value, Slot):
+        if isinstance(value, Slot) and value.memory.tensor and self.leaves_tensors:
+            scope[one.results[0]] = Slot(value.memory)
+        elif isinstance(value, Slot):
             at = scope.get(names[1])
             if value.index is not None or not isinstance(at, Linear):
                 if not self.silent:
@@ -247,25 +252,47 @@ class Operations:
 
     def mma(self, one: Operation, scope: Scope) -> None:
         """Start matrix instructions of tensor memory; barriers in brackets await their ends."""
-        signals = re.findall(rf"({_VALUE})\[({_VALUE})\]", one.head)
-        plain = re.sub(r"\[[^\]]*\]", "", re.split(r"\{", one.head)[0])
-        names = re.findall(_VALUE, plain)
-        names = names[: len(names) - len(signals)]
-        copies = one.name == "ttng.tmem_copy"
-        when = self.predicate(one, scope, None if copies else names[-1])
+        names, signals = product(one)
+        when = self.predicate(one, scope, names[-1])
         scope |= dict.fromkeys(one.results)
         if when is None:
             return
-        for name in names[:1] if copies else names:
-            if isinstance(scope.get(name), Slot):
-                self.note("mma", one.line, buf=self.slot(one, scope, name), when=when)
+        for name in (*names[:2], *names[3:-2]):
+            self.note("mma", one.line, buf=self.slot(one, scope, name), when=when)
+        adds = scope.get(names[-2])
+        fresh = isinstance(adds, Linear) and adds.constant == 0
+        self.note("mma_write", one.line, buf=self.tensor(one, scope, names[2]), when=when, adds=not fresh)
         for bar, predicate in signals:
             both = self.predicate(one, scope, predicate)
             if both is not None:
                 also = tuple([entry for entry in both if entry not in when])
                 self.note("mma_arrive", one.line, bar=self.slot(one, scope, bar), when=when + also)
-        if copies and len(names) > 2:
-            self.note("mma_arrive", one.line, bar=self.slot(one, scope, names[2]))
+
+    def tensor(self, one: Operation, scope: Scope, name: str) -> Slot:
+        """Return the slot of tensor memory that a value is."""
+        slot = self.slot(one, scope, name)
+        if not slot.memory.tensor and not self.silent:
+            refuse(one.line, f"{one.name}: {name} is not in tensor memory")
+        return slot
+
+    def tensor_load(self, one: Operation, scope: Scope) -> None:
+        """Read tensor memory."""
+        self.note("read", one.line, buf=self.tensor(one, scope, one.operands()[0]))
+        scope |= dict.fromkeys(one.results)
+
+    def tensor_store(self, one: Operation, scope: Scope) -> None:
+        """Write tensor memory."""
+        names = re.findall(_VALUE, re.sub(r"\[[^\]]*\]", "", one.head))
+        when = self.predicate(one, scope, names[2] if len(names) > 2 else None)
+        if when is not None:
+            self.note("write", one.line, buf=self.tensor(one, scope, names[1]), when=when)
+        scope |= dict.fromkeys(one.results)
+
+    def tensor_copy(self, one: Operation, scope: Scope) -> None:
+        """Refuse a copy into tensor memory: nothing orders it after the matrix instructions before it."""
+        if not self.silent:
+            refuse(one.line, f"{one.name} writes tensor memory by a copy, which is not followed")
+        scope |= dict.fromkeys(one.results)
 
     def commit(self, one: Operation, scope: Scope) -> None:
         """Arrive when the matrix instructions of tensor memory have ended."""
@@ -295,12 +322,24 @@ class Operations:
         self.note("proxy_fence", one.line)
 
 
+def product(one: Operation) -> tuple[list[str], list[tuple[str, str]]]:
+    """Return the operands of a matrix instruction, the last ones whether it adds and whether it runs, and its barriers
+    with their predicates. What stands in brackets behind the accumulator is a token.
+    """
+    found = re.findall(rf"({_VALUE})(?:\[({_VALUE})?\])?", re.split(r"\{", one.head)[0])
+    signals = [pair for pair in found[3:] if pair[1]]
+    names = [name for name, _ in found[:3]] + [name for name, predicate in found[3:] if not predicate]
+    if len(names) < 5:
+        fail(one.line, "must be two operands, an accumulator and two conditions", one.head)
+    return names, signals
+
+
 def result_type(one: Operation) -> str:
     return one.types.rsplit("->", 1)[-1].strip()
 
 
 def is_eventful(one: Operation) -> bool:
-    """Whether an operation may touch shared memory or barriers."""
+    """Whether an operation may touch memory or barriers."""
     if one.name in ("tt.call", "scf.while", "cf.br", "cf.cond_br", "scf.execute_region", "scf.index_switch"):
         return True
     if "memdesc" in one.types and one.name not in _IGNORED and not one.name.startswith(("scf.", "arith.")):

@@ -3,15 +3,18 @@
 A compiler takes the first copies out of a loop and guards them by ``N > c``. Such a prologue is iterations of the loop
 that run some of its ops, so it is folded back where that is exact for every N. What cannot be folded bounds N instead.
 Proxy fences are those of the text, and one before each asynchronous access to memory that the same role accesses with
-ordinary loads and stores: Triton inserts these after TTGIR. Tensor memory and registers are not followed.
+ordinary loads and stores: Triton inserts these after TTGIR. Registers are not followed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
+from layoutalg.ground.errors import RepresentabilityError
+from layoutalg.proofs.pipeline.kernels.accumulators import adopt, filled_from
 from layoutalg.proofs.pipeline.kernels.events import Event, Kernel, Memory, Track, refuse
 from layoutalg.proofs.pipeline.kernels.naming import Named, Namer, Ring, rings
 from layoutalg.proofs.pipeline.kernels.parts import components
@@ -33,8 +36,16 @@ Document: TypeAlias = "dict[str, Any]"
 
 def recovered(text: object, kernel: str | None = None) -> tuple[Document, bool]:
     """Return the document, and whether parts of roles were taken apart, so that a race in it need not be one."""
-    found = followed(text, kernel)
-    return _built(found), any(track.loose for track in found.tracks)
+    try:
+        return _recovered(followed(text, kernel))
+    except RepresentabilityError:
+        with suppress(RepresentabilityError):
+            return _recovered(followed(text, kernel, assumes=True))
+        raise
+
+
+def _recovered(kernel: Kernel) -> tuple[Document, bool]:
+    return _built(kernel), any(track.loose for track in kernel.tracks)
 
 
 def document_of(text: object, kernel: str | None = None) -> Document:
@@ -54,16 +65,18 @@ def document_of(text: object, kernel: str | None = None) -> Document:
 def _built(kernel: Kernel) -> Document:
     table = rings(kernel.tracks, kernel.memory)
     if not table:
-        refuse(1, "it uses no shared memory")
+        refuse(1, "it uses no shared or tensor memory")
     least, roles = 0, list[Document]()
     extra = dict[str, int]()
     loose = any(track.loose for track in kernel.tracks)
     for group in _groups(kernel.tracks, loose):
         trips = _trips(group)
         parts = [_Part(track, *_named(track, table, trips)) for track in group]
+        adopt([(part.pre, part.loop, part.post, part.trip) for part in parts])
         for part in parts:
             part.fold()
-        extra |= _joined(parts, loose)
+        extra |= _begun_together(parts) if loose else _joined(parts)
+        least = max(least, filled_from([(part.pre, part.loop, part.post, part.trip) for part in parts]))
         for part in parts:
             least = max(least, part.least())
             for value in part.track.assumed:
@@ -78,7 +91,11 @@ def _built(kernel: Kernel) -> Document:
         "stages": max([ring.slots for ring in table.values()]),
         "trips": f"N >= {least}",
         "barriers": barriers,
-        "buffers": {ring.name: {"slots": ring.slots} for ring in table.values() if not ring.count},
+        "buffers": {
+            ring.name: {"slots": ring.slots} | ({"space": "tensor"} if ring.tensor else {})
+            for ring in table.values()
+            if not ring.count
+        },
         "roles": [role for role in roles if len(role) > 1],
     }
 
@@ -171,6 +188,8 @@ class _Part:
         self.loop = [one for one in events if one.part == "loop"]
         self.post = [one for one in events if one.part == "post"]
         self.shift = 0
+        self.bound = 0
+        """The smallest N for which the ops before the loop are iterations of it."""
 
     def fold(self) -> None:
         """Fold the end of ``pre`` into the loop as iterations, if it has conditions."""
@@ -183,6 +202,7 @@ class _Part:
                 firsts = self.matched(self.pre[start:], shift)
                 if firsts is None:
                     continue
+                firsts, self.bound = firsts
                 for one, first in zip(self.loop, firsts, strict=True):
                     one.first = first
                     one.off = None if one.off is None else one.off - shift
@@ -201,9 +221,12 @@ class _Part:
                 if early and not any(other.event.op == kind for other in self.pre):
                     one.first = 0
 
-    def matched(self, events: list[Named], shift: int) -> list[int] | None:
-        """Return the first iteration of each op of the loop if the events are the first ones; None if they are not."""
+    def matched(self, events: list[Named], shift: int) -> tuple[list[int], int] | None:
+        """Return the first iteration of each op of the loop if the events are the first ones, and the smallest N for
+        which they are; None if they are not.
+        """
         runs: list[set[int]] = [set() for _ in self.loop]
+        bound = 0
         turn, place = 0, 0
         for one in events:
             while turn < shift and not (place < len(self.loop) and self.equal(one, self.loop[place], turn, shift)):
@@ -213,6 +236,8 @@ class _Part:
             if turn >= shift:
                 return None
             runs[place].add(turn)
+            if self.above(self.loop[place], turn, shift) > one.above:
+                bound = max(bound, self.above(self.loop[place], turn, shift) + 1)
             place += 1
         firsts = []
         for run, op in zip(runs, self.loop, strict=True):
@@ -220,7 +245,11 @@ class _Part:
             if run != set(range(first, shift)) or (run and op.first):
                 return None
             firsts.append(first if run else shift + op.first)
-        return firsts
+        return firsts, bound
+
+    def above(self, op: Named, turn: int, shift: int) -> int:
+        """Return c if an iteration runs an op of the loop where N > c."""
+        return max(turn - (self.trip + shift) + op.last, -1)
 
     def equal(self, one: Named, op: Named, turn: int, shift: int) -> bool:
         """Whether an event before the loop is what an op of the loop does in an iteration before its first."""
@@ -229,12 +258,12 @@ class _Part:
         if (one.event.n, one.event.bytes) != (op.event.n, op.event.bytes):
             return False
         index = op.index if op.off is None else turn - shift + op.off
-        above = turn - (self.trip + shift) + op.last
-        return one.index == index and max(above, -1) == one.above
+        above = self.above(op, turn, shift)
+        return one.index == index and (above == one.above or (op.event.op == "read" and above > one.above))
 
     def least(self) -> int:
         """Return the smallest N for which what could not be folded holds."""
-        least = 0
+        least = self.bound
         for one in (*self.pre, *self.loop, *self.post):
             implied = one.part == "post" and one.off is not None and one.above == -self.trip - one.off - 1
             if not implied:
@@ -251,7 +280,8 @@ class _Part:
 
     def ops(self, events: list[Named]) -> list[Document]:
         """Return the ops, with the fences that Triton inserts later."""
-        generic = {one.buf for one in (*self.pre, *self.loop, *self.post) if one.event.op in ("read", "write")}
+        mine = (*self.pre, *self.loop, *self.post)
+        generic = {one.buf for one in mine if one.buf and not one.buf.tensor and one.event.op in ("read", "write")}
         found: list[Document] = []
         for one in events:
             op = _op(one)
@@ -283,17 +313,14 @@ def _op(one: Named) -> Document:
     return found
 
 
-def _begun(events: list[Named]) -> list[Named]:
+def _begun(events: list[Named], start: int) -> list[Named]:
     """Leave out waits for phase -1 before partitions begin: nobody can have arrived, so they pass at once."""
-    marks = [place for place, one in enumerate(events) if one.event.op == "start"]
-    if not marks:
-        return events
-    head = events[: marks[0]]
+    head = events[:start]
     arrived = {one.bar for one in head if one.event.op != "wait"}
     return [
         one
         for place, one in enumerate(events)
-        if not (place < marks[0] and one.event.op == "wait" and (one.index or 0) < 0 and one.bar not in arrived)
+        if not (place < start and one.event.op == "wait" and (one.index or 0) < 0 and one.bar not in arrived)
     ]
 
 
@@ -304,25 +331,42 @@ def _groups(tracks: Sequence[Track], loose: bool) -> list[list[Track]]:
     if not loose:
         return [together, *alone]
     for track in together:
-        track.events = [event for event in track.events if event.op not in ("start", "end")]
+        marks = [place for place, event in enumerate(track.events) if event.op == "start"]
+        fills = any(event.buf and event.buf.memory.tensor for event in track.events[: marks[0]]) if marks else False
+        track.events = [event for event in track.events if event.op != "end" and (event.op != "start" or fills)]
     return [*components([track for track in together if track.events]), *alone]
 
 
-def _joined(parts: list[_Part], loose: bool) -> dict[str, int]:
+def _begun_together(parts: list[_Part]) -> dict[str, int]:
+    """Put a barrier where partitions begin, if tensor memory is filled before; that of parts of ``default`` is not."""
+    for part in parts:
+        for place in [place for place, one in enumerate(part.pre) if one.event.op == "start"]:
+            ring = Ring("start", 1, 0, 1, 0)
+            event = replace(part.pre[place].event, op="arrive", n=1)
+            part.pre[place] = Named(event, "pre", bar=ring, index=0)
+            part.pre = _begun(part.pre, place)
+            for other in [other for other in parts if other.track.owner is not part.track.owner]:
+                other.pre.insert(0, Named(Event("wait", "pre", other.track.line), "pre", bar=ring, index=0))
+            return {ring.name: ring.count}
+    return {}
+
+
+def _joined(parts: list[_Part]) -> dict[str, int]:
     """Put barriers where partitions begin and end, if the kernel does something before or after."""
     default = parts[0] if parts else None
     others = parts[1:]
     found: dict[str, int] = {}
-    if default is None or loose:
+    if default is None:
         return found
-    default.pre = _begun(default.pre)
+    marks = [place for place, one in enumerate(default.pre) if one.event.op == "start"]
+    default.pre = _begun(default.pre, marks[0]) if marks else default.pre
     order = [*default.pre, *default.loop, *default.post]
-    marks = {one.event.op: place for place, one in enumerate(order) if one.event.op in ("start", "end")}
-    before = marks.get("start", 0) > 0
+    places = {one.event.op: place for place, one in enumerate(order) if one.event.op in ("start", "end")}
+    before = places.get("start", 0) > 0
     if before and not default.loop:
         # what comes after the start waits for the loops of others, so it is no prologue
-        default.pre, default.post = default.pre[: marks["start"] + 1], default.pre[marks["start"] + 1 :]
-    after = "end" in marks and marks["end"] + 1 < len(order)
+        default.pre, default.post = default.pre[: places["start"] + 1], default.pre[places["start"] + 1 :]
+    after = "end" in places and places["end"] + 1 < len(order)
     for name, wanted, count in (("start", before, 1), ("end", after, len(others))):
         ring = Ring(name, 1, 0, count, 0)
         for part in (default.pre, default.loop, default.post):

@@ -13,7 +13,6 @@ import re
 from dataclasses import replace
 from typing import Final
 
-from layoutalg.ground.errors import RepresentabilityError
 from layoutalg.notation.mlir import Operation, Region, fail, read_mlir, split
 from layoutalg.proofs.pipeline.kernels.events import (
     Kernel,
@@ -44,12 +43,13 @@ UNROLLED: Final = 64
 """iterations: loops of a fixed length up to this are written out"""
 
 
-def followed(text: object, kernel: str | None = None) -> Kernel:
+def followed(text: object, kernel: str | None = None, assumes: bool = False) -> Kernel:
     """Return the tracks of a kernel.
 
     Args:
         text: A module of TTGIR.
         kernel: Name of its function; not needed if there is one.
+        assumes: Whether what is asked about N before loops is taken to hold.
 
     Raises:
         MalformedError: LA972: the text is not MLIR.
@@ -69,14 +69,7 @@ def followed(text: object, kernel: str | None = None) -> Kernel:
     if kernel is None and len(functions) > 1:
         fail(functions[1].line, "must have one tt.func, or kernel must name one", ", ".join(names))
     function = functions[names.index(kernel) if kernel is not None else 0]
-    try:
-        return _Reader(function).kernel(_function_name(function))
-    except RepresentabilityError:
-        try:
-            return _Reader(function, assumes=True).kernel(_function_name(function))
-        except RepresentabilityError:
-            pass
-        raise
+    return _Reader(function, assumes).kernel(_function_name(function))
 
 
 def _function_name(function: Operation) -> str:

@@ -61,6 +61,13 @@ __device__ __forceinline__ void la_store_commit() { asm volatile("cp.async.bulk.
 // Waits until the writes of every committed store are done.
 __device__ __forceinline__ void la_store_wait() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
 
+// Waits until the copy engine has read the sources of all but this thread's last `pending` committed groups of stores.
+template <int pending>
+__device__ __forceinline__ void la_store_wait_read()
+{
+    asm volatile("cp.async.bulk.wait_group.read %0;" :: "n"(pending) : "memory");
+}
+
 __device__ __forceinline__ void la_tma_load_1d(
     la_u32 destination, const la_tensor_map* map, la_u32 barrier, int c0)
 {

@@ -1,7 +1,13 @@
 #ifndef LA_HOST
 __device__ __forceinline__ void la_wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ __forceinline__ void la_wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-__device__ __forceinline__ void la_wgmma_wait() { asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory"); }
+
+// Waits until all but the last `pending` committed groups of multiplies are done.
+template <int pending = 0>
+__device__ __forceinline__ void la_wgmma_wait()
+{
+    asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(pending) : "memory");
+}
 
 template <int transpose_a, int transpose_b>
 __device__ __forceinline__ void la_wgmma_m64n64k16_bf16(float (&d)[32], la_u64 a, la_u64 b, int accumulate)

@@ -1,0 +1,472 @@
+"""CUDA text of a program: shared memory, barriers, and the loop of every role.
+
+Slots and parities are counters, one pair per number of slots; an op with an offset derives its own. A wait that gives
+up lets the role run on without waiting, so that the kernel ends with a status that names it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from string import Template
+
+from layoutalg.codegen.cuda import MAP_TYPE
+from layoutalg.codegen.kernel import STATUS_DONE, STATUS_TIMEOUT, KernelSource, checked_name, signature
+from layoutalg.codegen.kernels.answer import fitting
+from layoutalg.codegen.pipeline.program import CHECK, SLOT_ALIGN, WARP, Loop, Program, Worker
+from layoutalg.codegen.portable import TENSOR_PRELUDE
+from layoutalg.codegen.prelude import CLUSTER_PRELUDE, PIPELINE_PRELUDE
+from layoutalg.ground.errors import AdmissibilityError, Diagnostic
+from layoutalg.ground.verdict import Proved, Unknown
+from layoutalg.proofs.pipeline.decision import verify
+from layoutalg.proofs.pipeline.document import Op, Part
+
+BARRIER_BYTES = 8
+REGISTERS = 65536
+"""Registers of a multiprocessor (CUDA C++ programming guide, technical specifications per compute capability)."""
+
+_KERNEL = """
+{title}
+extern "C" __global__ void {cluster}__launch_bounds__({threads}, 1) {name}(
+    {signature})
+{{
+    const la_u32 first_byte = (la_u32)(la_aligned_shared({align}) - la_shared());
+    const la_u32 shared = la_shared_address(la_shared() + first_byte), barriers = shared + {barriers};
+    const la_u32 warp = la_shuffle(threadIdx.x / {warp}, 0);
+    int gave_up = 0;  // the wait that did, and its iteration
+    int* const failed = (int*)(la_shared() + first_byte + {failed});
+    if (threadIdx.x == 0) *failed = 0;
+{inits}{start}    {meet}
+
+{roles}
+    if (gave_up) *failed = gave_up;
+    {meet}
+    if (threadIdx.x == 0) status[blockIdx.x] = *failed ? {timeout} | *failed : {done};
+}}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Where rings are in shared memory.
+
+    Args:
+        buffers: Name to (first byte, bytes from slot to slot).
+        barriers: Name to the first byte.
+        failed: Byte of the word that says which wait gave up.
+        size: Bytes in all, with the alignment.
+    """
+
+    buffers: dict[str, tuple[int, int]]
+    barriers: dict[str, int]
+    failed: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Emitted:
+    """A kernel with what it was made from.
+
+    Args:
+        kernel: The kernel.
+        program: The program.
+        proof: The proof of its pipeline; None if it was emitted unproved.
+        waits: What a status names: (role, op) of each wait that can give up.
+    """
+
+    kernel: KernelSource
+    program: Program
+    proof: Proved | None
+    waits: tuple[tuple[str, str], ...]
+
+    def gave_up(self, status: int) -> str:
+        """Say which wait a status names; empty for success."""
+        if status == STATUS_DONE:
+            return ""
+        wait, k = status >> 8 & 0xFF, status >> 16 & 0x7FFF
+        if status & 0xFF != STATUS_TIMEOUT or not 0 < wait <= len(self.waits):
+            return f"the kernel did not finish: status {status}"
+        role, op = self.waits[wait - 1]
+        return f"{role} gave up in iteration {k}: {op}"
+
+
+def emit(program: Program, name: str, target: str = "sm_90a", *, title: str = "", unproved: bool = False) -> Emitted:
+    """Return the kernel of a program.
+
+    Args:
+        program: The program.
+        name: Kernel symbol.
+        target: Architecture.
+        title: What it does, for the text.
+        unproved: Whether a pipeline that is not proved may be emitted; the text then says so.
+
+    Raises:
+        AdmissibilityError: LA986: the pipeline is refuted, or not proved.
+        MalformedError: LA985. InfeasibleError: LA946: shared memory.
+    """
+    checked_name(name)
+    CHECK.kind(program, Program, "program")
+    memory = placed(program, target)
+    found = verify(program.pipeline, target)
+    proof = found if isinstance(found, Proved) else None
+    if proof is None and not unproved:
+        because = found.reason if isinstance(found, Unknown) else str(found)
+        raise AdmissibilityError(Diagnostic("LA986", "the pipeline is not proved", (f"kernel {name}",), because))
+    writer = _Writer(program, memory)
+    roles = "".join([writer.worker(worker, first) for worker, first in program.firsts()])
+    lines = title.splitlines()
+    lines += ["Pipeline: " + (f"safe for every N >= {program.pipeline.least}" if proof else "NOT PROVED") + "."]
+    lines += str(program.pipeline).splitlines()[1:]
+    inits = []
+    for barrier, ring in program.pipeline.barriers:
+        each = f"la_mbarrier_init(shared + {memory.barriers[barrier]} + {BARRIER_BYTES} * slot, {ring.count});"
+        slots = f"for (la_u32 slot = threadIdx.x; slot < {ring.slots}; slot += {program.warps * WARP})"
+        inits.append(f"    {slots} {each}  // {barrier}\n")
+    maps = [name for kind, name in program.parameters if kind == MAP_TYPE]
+    inits += [f"    if (threadIdx.x == 0) la_prefetch_tensor_map(&{name});\n" for name in maps]
+    prelude = TENSOR_PRELUDE + PIPELINE_PRELUDE + CLUSTER_PRELUDE * (program.pipeline.cluster > 1)
+    threads, cluster = program.warps * WARP, program.pipeline.cluster
+    parameters = (*program.parameters, ("int*", "status"))
+    text = _KERNEL.format(
+        title="\n".join([f"// {line}" for line in lines]), threads=threads, name=name, signature=signature(parameters),
+        align=SLOT_ALIGN, barriers=min(memory.barriers.values(), default=0), warp=WARP, failed=memory.failed,
+        cluster=f"__cluster_dims__({cluster}, 1, 1) " if cluster > 1 else "",
+        meet="la_cluster_arrive(), la_cluster_wait();" if cluster > 1 else "__syncthreads();",
+        inits="".join(inits), start=_indented(program.start, 4), roles=roles, timeout=STATUS_TIMEOUT, done=STATUS_DONE,
+    )  # fmt: skip
+    kernel = KernelSource(
+        name, prelude + program.before + text, target, threads, memory.size,
+        parameters,
+        barriers=tuple([(one, memory.barriers[one], ring.slots) for one, ring in program.pipeline.barriers]),
+        roles=tuple(_who(program)),
+    )  # fmt: skip
+    return Emitted(kernel, program, proof, tuple(writer.waits))
+
+
+def launch_registers(threads: int) -> int:
+    """Return the registers of a thread at launch: what the multiprocessor has, divided, in units of 8, at most 255.
+
+    Example:
+        >>> launch_registers(384), launch_registers(128)
+        (168, 255)
+    """
+    return min(255, REGISTERS // threads // 8 * 8)
+
+
+def _who(program: Program) -> list[tuple[str, int, int]]:
+    """(name, first warp, warps) of every role."""
+    return [
+        (name, first + which * worker.warps, worker.warps)
+        for worker, first in program.firsts()
+        for loop in worker.loops
+        for which, name in enumerate(worker.names(loop))
+    ]
+
+
+def placed(program: Program, target: str) -> Memory:
+    """Return where buffers and barriers go: buffers first, in order, then barriers.
+
+    Raises: InfeasibleError: LA946.
+    """
+    at, buffers, barriers = 0, {}, {}
+    for name, buffer in program.pipeline.buffers:
+        stride = -(-buffer.bytes // SLOT_ALIGN) * SLOT_ALIGN
+        buffers[name] = at, stride
+        at += stride * buffer.slots
+    for name, barrier in program.pipeline.barriers:
+        barriers[name] = at
+        at += BARRIER_BYTES * barrier.slots
+    size = fitting(at + BARRIER_BYTES + SLOT_ALIGN, target, f"{len(buffers)} buffers and {len(barriers)} barriers")
+    return Memory(buffers, barriers, at, size)
+
+
+def _indented(text: str, by: int) -> str:
+    return "".join([(" " * by + line).rstrip() + "\n" for line in text.splitlines()])
+
+
+@dataclass(slots=True)
+class _Threads:
+    """What threads of a role did since they last met: buffers read and written, waits of the issuer alone."""
+
+    read: set[str] = field(default_factory=set)
+    wrote: set[str] = field(default_factory=set)
+    waited: bool = False
+
+    def copy(self) -> _Threads:
+        return _Threads(set(self.read), set(self.wrote), self.waited)
+
+    def meet(self) -> None:
+        self.read, self.wrote, self.waited = set(), set(), False
+
+    def must_meet(self, op: Op) -> bool:
+        """Whether an op needs what other threads of the role did, or undoes what they still use."""
+        if op.op == "write":
+            return self.waited or op.buf in self.read | self.wrote
+        if op.op in ("read", "mma"):
+            return op.buf in self.wrote
+        return op.op in ("arrive", "arrive_tx", "tma_load", "tma_store") and bool(self.read or self.wrote)
+
+    def note(self, op: Op, multiplied: set[str]) -> None:
+        if op.op == "mma":
+            multiplied.add(op.buf)
+        self.read |= {op.buf} if op.op == "read" else multiplied if op.op == "mma_wait" else set()
+        self.wrote |= {op.buf} if op.op == "write" else set()
+        self.waited |= op.op == "bulk_wait"
+
+
+def _mask(op: Op) -> str:
+    """The CTAs that an op reaches, a bit each, as a C expression."""
+    masks = [sum([1 << rank for rank in ranks]) for ranks in op.reaches]
+    found = f"{masks[-1]:#x}u"
+    for cta, mask in enumerate(masks[:-1]):
+        found = f"(la_cluster_rank() == {cta} ? {mask:#x}u : {found})"
+    return found
+
+
+def _arrivals(op: Op, bar: str, ordinary: bool) -> list[str]:
+    """The calls of one arrival, on the own barrier or on those of the CTAs that it reaches.
+
+    A role without ordinary accesses has nothing to release: its multiplies are over behind the wait for them.
+    """
+    if not op.to:
+        return [f"la_arrive({bar});"]
+    call = "la_arrive_remote" if ordinary else "la_arrive_remote_relaxed"
+    if len(op.to) == 1:
+        return [f"{call}({bar}, {rank});" for rank in op.to[0]]
+    most = max(rank for ranks in op.to for rank in ranks)
+    return [f"for (la_u32 to = 0; to <= {most}; ++to) if ({_mask(op)} >> to & 1) {call}({bar}, to);"]
+
+
+class _Writer:
+    """Writes the text of roles; collects the waits that can give up."""
+
+    def __init__(self, program: Program, memory: Memory) -> None:
+        self.program, self.memory = program, memory
+        self.rings = program.pipeline.rings
+        self.waits: list[tuple[str, str]] = []
+        self.ids = 1  # barrier 0 is that of __syncthreads
+
+    def worker(self, worker: Worker, first: int) -> str:
+        """Return the text of a worker's warps."""
+        last = first + worker.all_warps
+        names = [", ".join(worker.names(loop)) for loop in worker.loops]
+        above = f"warp >= {first} && " if first else ""
+        ctas = next(role.ctas for role in self.program.pipeline.roles if role.name == worker.names(worker.loops[0])[0])
+        there = f" && {sum([1 << rank for rank in ctas]):#x} >> la_cluster_rank() & 1" if ctas else ""
+        lines = [f"    if ({above}warp < {last}{there}) {{  // {'; '.join(names)}"]
+        if worker.registers:
+            launched = launch_registers(self.program.warps * WARP)
+            how = "dec" if worker.registers < launched else "inc"
+            lines += [f"        la_registers_{how}<{worker.registers}>();"] * (worker.registers != launched)
+        if worker.elected:
+            lines.append(f"        if (warp == {first} && la_elect()) {{")
+        else:
+            many = worker.warps * WARP
+            group = f"(warp - {first}) / {worker.warps}" if worker.equal else "0"
+            before = f" - {first * WARP}" if first else ""
+            lines.append(f"        const la_u32 which = {group}, t = (threadIdx.x{before}) % {many};")
+            lines.append("        const bool leader = la_elect(), issuer = leader && t < 32;")
+        by = 12 if worker.elected else 8
+        text = "\n".join(lines) + "\n" + self._loops(worker, by)
+        self.ids += max(1, worker.equal) * (worker.warps > 1 and not worker.elected)
+        return text + "        }\n" * worker.elected + "    }\n"
+
+    def _loops(self, worker: Worker, by: int) -> str:
+        """The text of a worker's roles, without and with turns."""
+        ids = f"{self.ids} + which" if worker.equal else f"{self.ids}"
+        roles = [
+            _Role(self, worker, loop, "abcdefgh"[place] if place else "", ids)
+            for place, loop in enumerate(worker.loops)
+        ]
+        start, pad = _indented(worker.start, by), " " * by
+        inner = by + 8 if self.program.turns else by + 4
+        texts = [role.parts(by, inner) for role in roles]
+        before = "".join([role.declared(pad) + pre for role, (pre, _, _) in zip(roles, texts, strict=True)])
+        after = "".join([post for _, _, post in texts])
+        if not self.program.turns:
+            (_, loop, _), trip = texts[0], roles[0].role.trip
+            head = f"{pad}const int trips = {self.program.trips}{f' {trip:+d}' if trip else ''};\n{pad}int k = 0;\n"
+            head += f"{pad}for (; k < trips; ++k) {{\n{loop}{pad}}}\n"
+            return start + before + head * bool(loop) + after
+        head = f"{pad}const int turns = {self.program.turns};\n"
+        loops = _indented(worker.turn, by + 4)
+        for role, (_, loop, _) in zip(roles, texts, strict=True):
+            head += f"{pad}const int {role.steps} = {role.loop.steps};\n"
+            head += f"{pad}const int {role.trips} = turns * {role.steps};\n" * (role.trips in role.written)
+            head += f"{pad}int {role.k} = 0;\n"
+            loops += f"{pad}    #pragma unroll\n" * role.loop.unroll
+            loops += f"{pad}    for (int step = 0; step < {role.steps}; ++step, ++{role.k}) {{\n{loop}{pad}    }}\n"
+        return start + head + before + f"{pad}for (int turn = 0; turn < turns; ++turn) {{\n{loops}{pad}}}\n" + after
+
+
+class _Role:
+    """Writes the ops of one role."""
+
+    def __init__(self, writer: _Writer, worker: Worker, loop: Loop, suffix: str, barrier_id: str) -> None:
+        self.writer, self.worker, self.loop, self.suffix, self.barrier_id = writer, worker, loop, suffix, barrier_id
+        name = worker.names(loop)[0]
+        self.role = next(role for role in writer.program.pipeline.roles if role.name == name)
+        self.bodies, self.depths, self.written = dict(loop.bodies), set[int](), ""
+        self.k, self.steps, self.trips = f"k{suffix}", f"steps{suffix}", f"trips{suffix}"
+
+    def parts(self, by: int, inner: int) -> tuple[str, str, str]:
+        """The texts before, in and after the loop. A first pass through the loop finds what its iterations share."""
+        seen = _Threads()
+        pre = self.ops("pre", self.role.pre, seen, by)
+        trial, kept = seen.copy(), len(self.writer.waits)
+        self.ops("loop", self.role.loop, trial, inner)
+        del self.writer.waits[kept:]
+        seen = _Threads(seen.read | trial.read, seen.wrote | trial.wrote, seen.waited or trial.waited)
+        loop = self.ops("loop", self.role.loop, seen, inner)
+        post = self.ops("post", self.role.post, seen, by)
+        self.written = pre + loop + post
+        return pre, loop + self.advance(inner) * bool(loop), post
+
+    def pair(self, depth: int) -> tuple[str, str]:
+        """The names of the counters of rings with this many slots."""
+        return f"slot{depth}{self.suffix}", f"parity{depth}{self.suffix}"
+
+    def counters(self) -> list[tuple[int, str, str]]:
+        """The counters that some op uses, by number of slots."""
+        pairs = [(depth, *self.pair(depth)) for depth in sorted(self.depths)]
+        return [each for each in pairs if each[1] in self.written or each[2] in self.written]
+
+    def declared(self, pad: str) -> str:
+        """The counters' declarations."""
+        pairs = [
+            f"{slot} = 0, {parity} = 0" if depth > 1 else f"{parity} = 0" for depth, slot, parity in self.counters()
+        ]
+        return f"{pad}la_u32 {', '.join(pairs)};\n" if pairs else ""
+
+    def advance(self, by: int) -> str:
+        """The counters' step to the next iteration."""
+        steps = [
+            f"if (++{slot} == {depth}) {slot} = 0, {parity} ^= 1;\n" if depth > 1 else f"{parity} ^= 1;\n"
+            for depth, slot, parity in self.counters()
+        ]
+        return "".join([" " * by + step for step in steps])
+
+    def ops(self, part: Part, ops: Sequence[Op], seen: _Threads, by: int) -> str:
+        """The statements of a part; ops under the same condition share one ``if``."""
+        lines: list[str] = []
+        last, multiplied = "", set[str]()
+        current: dict[str, str] = {}
+        for place, op in enumerate(ops):
+            if op.is_left_out(part):
+                continue
+            condition = self._condition(part, op)
+            if condition != last:
+                lines += [" " * by + "}"] * bool(last) + [" " * by + f"if ({condition}) {{"] * bool(condition)
+                last = condition
+            inside = " " * (by + 4 * bool(condition))
+            self._name_slot(part, op, current)
+            for line in self._op(f"{part}[{place}]", part, op, seen, multiplied, current):
+                lines.append(inside + line if line else "")
+        lines += [" " * by + "}"] * bool(last)
+        return "".join([line + "\n" for line in lines])
+
+    def _condition(self, part: Part, op: Op) -> str:
+        """When an op of a loop runs."""
+        least = op.first
+        if op.idx_abs is None and op.op != "wait" and (op.bar or op.buf):
+            least = max(least, -op.off)
+        if part == "pre":
+            return ""
+        parts = [f"{self.k} >= {least}"] * (least > 0) + [f"{self.k} < {self.trips} - {op.last}"] * (op.last > 0)
+        return " && ".join(parts)
+
+    def _slot(self, part: Part, op: Op, ring: str) -> tuple[str, str]:
+        """C expressions of an op's slot and of its phase's parity, the latter without its constant part."""
+        depth = self.writer.rings[ring]
+        if part == "pre" or op.idx_abs is not None:
+            index = op.off if op.idx_abs is None else op.idx_abs
+            return f"{index % depth}", f"{index // depth % 2}"
+        self.depths.add(depth)
+        slot, parity = self.pair(depth)
+        turns, rest = divmod(op.off, depth)
+        if turns % 2:
+            parity = f"({parity} ^ 1)"
+        if depth == 1:
+            return "0", parity
+        if not rest:
+            return slot, parity
+        wraps = f"{slot} >= {depth - rest}"
+        return f"({slot} + {rest} - ({wraps} ? {depth} : 0))", f"({parity} ^ ({wraps}))"
+
+    def _barrier(self, part: Part, op: Op) -> str:
+        slot, _ = self._slot(part, op, op.bar)
+        first = self.writer.memory.barriers[op.bar] - min(self.writer.memory.barriers.values())
+        return f"barriers + {first} + {BARRIER_BYTES} * {slot}" if slot != "0" else f"barriers + {first}"
+
+    def _name_slot(self, part: Part, op: Op, current: dict[str, str]) -> None:
+        """Note the address of the slot that an op names."""
+        if not op.buf:
+            return
+        first, stride = self.writer.memory.buffers[op.buf]
+        depth = self.writer.rings[op.buf]
+        slot, _ = self._slot(part, op, op.buf)
+        mine = self.worker.equal and op.buf.endswith("0")
+        name = op.buf[:-1] if mine else op.buf
+        parts = [f"{first}"] if first else []
+        parts += [f"{stride} * {slot}"] if slot != "0" else []
+        parts += [f"{stride * depth} * which"] if mine else []
+        rest = "".join([f" + {part}" for part in parts])
+        for key, base in ((name, "shared"), (f"{name}_byte", "first_byte")):
+            current[key] = f"({base}{rest})" if rest else base
+
+    def _op(
+        self, where: str, part: Part, op: Op, seen: _Threads, multiplied: set[str], current: dict[str, str]
+    ) -> list[str]:
+        """The lines of one op."""
+        lines, elected = [], self.worker.elected
+        single = not elected and self.worker.warps == 1
+        per_warp = op.op == "arrive" and not elected and op.n == self.worker.warps
+        if not elected and seen.must_meet(op) and not (op.op == "arrive" and (per_warp or op.n > 1)):
+            many = self.worker.warps * WARP
+            lines.append("la_sync_warp();" if single else f"la_role_barrier({self.barrier_id}, {many});")
+            seen.meet()
+        seen.note(op, multiplied)
+        bar = self._barrier(part, op) if op.bar else ""
+        issuer = "" if elected else "if (issuer) "
+        if op.op == "wait":
+            _, parity = self._slot(part, op, op.bar)
+            turned = (op.ph + op.flip) % 2
+            parity = f"{1 - int(parity)}" if turned and parity.isdigit() else f"{parity} ^ 1" if turned else parity
+            self.writer.waits.append((", ".join(self.worker.names(self.loop)), str(op)))
+            k = self.k if part != "pre" else "0"
+            how = "_cluster" if self.writer.program.pipeline.cluster > 1 else ""
+            lines.append(f"la_wait_phase{how}({bar}, {parity}, {len(self.writer.waits)}, {k}, gave_up);")
+        elif op.op == "arrive":
+            lines += ["la_sync_warp();"] if per_warp else []
+            who = "if (leader) " if per_warp else issuer if op.n == 1 else ""
+            ordinary = any(other.op in ("read", "write") for _, _, other in self.role.ops())
+            lines += [who + each for each in _arrivals(op, bar, ordinary)]
+        elif op.op in ("arrive_tx", "expect"):
+            call = "la_arrive_expect_tx" if op.op == "arrive_tx" else "la_expect_tx"
+            lines.append(f"{issuer}{call}({bar}, {op.bytes}u);")
+        elif op.op == "proxy_fence":
+            lines.append("la_fence_async();")
+        elif op.op == "mma_commit":
+            lines.append("la_wgmma_commit();")
+        elif op.op == "mma_wait":
+            lines.append(f"la_wgmma_wait<{op.n}>();")
+            lines += self._body(where, op, current) if where in self.bodies else []
+        elif op.op == "bulk_commit":
+            lines.append(f"{issuer}la_store_commit();")
+        elif op.op == "bulk_wait":
+            lines.append(f"{issuer}la_store_wait_read<{op.n}>();")
+        elif where in self.bodies:
+            names = current | ({"bar": f"({bar})"} if bar else {}) | ({"mask": _mask(op)} if op.multicast else {})
+            lines += self._body(where, op, names)
+        return lines
+
+    def _body(self, where: str, op: Op, names: dict[str, str]) -> list[str]:
+        text = self.bodies[where]
+        try:
+            made = Template(text).substitute(names)
+        except (KeyError, ValueError) as error:
+            rule = f"must use only {', '.join('$' + name for name in names)}"
+            raise CHECK.malformed(f"body of {self.loop.role}.{where}", rule, str(error)) from None
+        lines = made.splitlines()
+        issued = op.op in ("tma_load", "tma_store") and not self.worker.elected
+        return ["if (issuer) {", *[f"    {line}" for line in lines], "}"] if issued else lines

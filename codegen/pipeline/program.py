@@ -1,0 +1,211 @@
+"""What a kernel needs beside its pipeline: the warps of each role, and the C text of the ops that move or use data.
+
+All synchronisation follows from the pipeline. Text of an op may use ``$A`` (the shared address of the slot of buffer A
+that the op, or the last op before it on A, names), ``$A_byte`` (the same from ``la_shared()``, for ``la_shared_...``),
+``$bar`` (the op's barrier), ``$mask`` (the CTAs of a multicast copy), and the C names ``k`` (the iteration), ``step``
+and ``turn`` (see ``Loop``), ``t`` (the thread in its role), ``which`` (the role among equal ones), and the kernel's
+parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from layoutalg.codegen.plans import upheld
+from layoutalg.ground.check import Checker
+from layoutalg.ground.record import Checked
+from layoutalg.proofs.pipeline.document import Op, Pipeline, Role
+from layoutalg.proofs.tensormap import TensorMapPlan
+
+CHECK = Checker("LA985", "cannot emit this pipeline")
+WARP = 32
+MOST_WARPS = 32
+SLOT_ALIGN = 1024
+"""Alignment of slots: the period of the widest swizzle (PTX ISA 9.1, section 5.5.7)."""
+BODIES = ("tma_load", "tma_store", "read", "write", "mma", "mma_wait")
+"""Ops that have text of their own; that of ``mma_wait`` comes behind it."""
+
+
+EMITTED = (*BODIES, "wait", "arrive", "arrive_tx", "expect", "mma_commit", "bulk_commit", "bulk_wait", "proxy_fence")
+
+
+@dataclass(frozen=True, slots=True)
+class Loop(Checked, code="LA985"):
+    """The iterations of one role.
+
+    Args:
+        role: Name of the role; with several equal roles, without their numbers.
+        bodies: (place, text) of its ops, places as in ``"loop[2]"``.
+        steps: C expression of the iterations in one turn.
+        unroll: Whether the compiler has to unroll them.
+    """
+
+    role: str
+    bodies: tuple[tuple[str, str], ...]
+    steps: str = "trips"
+    unroll: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Worker(Checked, code="LA985"):
+    """Warps that run a role, or several roles one after the other in every turn.
+
+    Args:
+        loops: What they run.
+        warps: Warps of one role.
+        equal: Number of equal roles, NAME0, NAME1, ... with buffers NAME0, NAME1, ... of their own; 0: one role NAME.
+        elected: Whether one thread runs everything.
+        registers: Registers of a thread after ``setmaxnreg``; 0 leaves them.
+        start: C text before everything.
+        turn: C text at the start of a turn.
+    """
+
+    loops: tuple[Loop, ...]
+    warps: int = 1
+    equal: int = 0
+    elected: bool = False
+    registers: int = 0
+    start: str = ""
+    turn: str = ""
+
+    def _validate(self) -> None:
+        CHECK.integer(self.warps, "warps", 1, MOST_WARPS + 1)
+        CHECK.integer(self.equal, "equal", 0, MOST_WARPS + 1)
+        if self.registers and (self.registers % 8 or not 24 <= self.registers <= 256 or self.warps % 4):
+            rule = "must be 0, or a multiple of 8 from 24 to 256 for whole warpgroups"
+            raise CHECK.malformed("registers", rule, self.registers)
+
+    @property
+    def all_warps(self) -> int:
+        """The warps of all its roles."""
+        return self.warps * max(1, self.equal)
+
+    def names(self, loop: Loop) -> tuple[str, ...]:
+        """The names of the roles that a loop stands for."""
+        return tuple([f"{loop.role}{which}" for which in range(self.equal)]) or (loop.role,)
+
+
+@dataclass(frozen=True, slots=True)
+class Program(Checked, code="LA985"):
+    """A pipeline, who runs it, and the text of its data ops.
+
+    Args:
+        pipeline: The pipeline; buffers state their bytes.
+        workers: Every role once, in the order of warps.
+        parameters: (C type, name) of the kernel's parameters; ``int* status`` comes behind them.
+        trips: C expression of N, for loops without turns.
+        turns: C expression of the number of turns; empty if there are none: every loop runs once.
+        plans: (buffer, plan) of the copies, whose bytes must be those of the pipeline.
+        before: Text before the kernel: device functions, tables.
+        start: C text at the start of the kernel, in the scope of all roles.
+    """
+
+    pipeline: Pipeline
+    workers: tuple[Worker, ...]
+    parameters: tuple[tuple[str, str], ...]
+    trips: str = "0"
+    turns: str = ""
+    plans: tuple[tuple[str, TensorMapPlan], ...] = ()
+    before: str = ""
+    start: str = ""
+
+    def _validate(self) -> None:
+        roles = {role.name: role for role in self.pipeline.roles}
+        run = [name for worker in self.workers for loop in worker.loops for name in worker.names(loop)]
+        if sorted(run) != sorted(roles):
+            raise CHECK.malformed("workers", f"must run each role once: {', '.join(roles)}", run)
+        if self.pipeline.reset:
+            raise CHECK.malformed("pipeline", "must not let its counters start again", self.pipeline.reset)
+        for worker in self.workers:
+            for loop in worker.loops:
+                self._loop(worker, loop, [roles[name] for name in worker.names(loop)])
+        for name, plan in self.plans:
+            self._plan(name, upheld(plan))
+        if sum([worker.all_warps for worker in self.workers]) > MOST_WARPS:
+            raise CHECK.malformed("workers", f"must have at most {MOST_WARPS} warps", "more")
+
+    def _loop(self, worker: Worker, loop: Loop, roles: list[Role]) -> None:
+        places = {f"{part}[{place}]": op for part, place, op in roles[0].ops()}
+        for place, op in places.items():
+            CHECK.choice(op.op, f"{loop.role}.{place}", EMITTED)
+            if op.op in ("arrive_tx", "expect") and op.to:
+                raise CHECK.malformed(f"{loop.role}.{place}", "must be for the own barrier", op)
+        for role in roles:
+            if role.warps not in (0, worker.warps) or role.registers not in (0, worker.registers):
+                rule = f"must have the {role.warps} warps and {role.registers} registers of the pipeline"
+                raise CHECK.malformed(role.name, rule, (worker.warps, worker.registers))
+        for place, _ in loop.bodies:
+            if CHECK.choice(place, f"bodies of {loop.role}", places) and places[place].op not in BODIES:
+                raise CHECK.malformed(place, f"must be one of {', '.join(BODIES)}", places[place].op)
+        for place, op in places.items():
+            if op.op in ("tma_load", "tma_store") and place not in dict(loop.bodies):
+                raise CHECK.malformed(f"bodies of {loop.role}", f"must have {place}, {op}", tuple(dict(loop.bodies)))
+        for which, role in enumerate(roles):
+            if _ops(role, which) != _ops(roles[0], 0):
+                raise CHECK.malformed(role.name, f"must have the ops of {roles[0].name}", role.name)
+        if not roles[0].loop and any(_moves(op) for op in roles[0].post):
+            raise CHECK.malformed(
+                roles[0].name, "must have a loop before ops whose index is the number of its iterations", ""
+            )
+        if self.turns and (roles[0].trip or (roles[0].pre and loop is not worker.loops[0])):
+            raise CHECK.malformed(roles[0].name, "must run N times, and begin with its loop, as one of several", "")
+        if not self.turns and len(worker.loops) > 1:
+            raise CHECK.malformed("turns", "must be stated where roles alternate", self.turns)
+        if loop is not worker.loops[0] and any(op.op == "wait" for op in places.values()):
+            raise CHECK.malformed(
+                loop.role, "must not wait for barriers: it runs between iterations of another role", ""
+            )
+        for place, op in places.items():
+            if op.op == "arrive" and op.n not in self.arrivals(worker):
+                because = f"must be one of {sorted(self.arrivals(worker))}: one thread, each warp, or every thread"
+                raise CHECK.malformed(f"n of {loop.role}.{place}", because, op.n)
+
+    def arrivals(self, worker: Worker) -> set[int]:
+        """The numbers of arrivals that the threads of a role can make together."""
+        return {1, worker.warps, worker.warps * WARP} if not worker.elected else {1}
+
+    def _plan(self, name: str, plan: TensorMapPlan) -> None:
+        buffers = dict(self.pipeline.buffers)
+        CHECK.choice(name, "plans", buffers)
+        if buffers[name].bytes < plan.smem_bytes:
+            raise CHECK.malformed(
+                f"bytes of {name}", f"must be at least the plan's {plan.smem_bytes}", buffers[name].bytes
+            )
+        if SLOT_ALIGN % plan.smem_align_bytes:
+            raise CHECK.malformed(f"plan of {name}", f"must need at most {SLOT_ALIGN} bytes of alignment", plan)
+        for role in self.pipeline.roles:
+            for part, place, op in role.ops():
+                bytes_ = buffers[name].bytes if op.bytes is None else op.bytes
+                if op.op == "tma_load" and op.buf == name and bytes_ != plan.expect_tx_bytes:
+                    where = f"bytes of {role.name}.{part}[{place}]"
+                    raise CHECK.malformed(where, f"must be the plan's {plan.expect_tx_bytes}", bytes_)
+
+    def firsts(self) -> Iterator[tuple[Worker, int]]:
+        """The workers with their first warps."""
+        first = 0
+        for worker in self.workers:
+            yield worker, first
+            first += worker.all_warps
+
+    @property
+    def warps(self) -> int:
+        """The warps of a block."""
+        return sum([worker.all_warps for worker in self.workers])
+
+
+def _moves(op: Op) -> bool:
+    return bool(op.bar or op.buf) and op.idx_abs is None
+
+
+def own(name: str, which: int) -> str:
+    """Return a buffer's name without the number of the role it belongs to."""
+    return name.removesuffix(str(which)) + "_" if name.endswith(str(which)) else name
+
+
+def _ops(role: Role, which: int) -> list[tuple[str, int, str, dict[str, object]]]:
+    return [(part, place, own(op.buf, which), _rest(op)) for part, place, op in role.ops()]
+
+
+def _rest(op: Op) -> dict[str, object]:
+    return {key: value for key, value in op.to_json().items() if key != "buf"}

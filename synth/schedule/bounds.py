@@ -1,0 +1,201 @@
+"""Lower bounds on the initiation interval (II), exact, each with the reason that binds.
+
+Notation: R is the time from the start of the op that fills a slot to its release, D the number of slots. Every
+schedule has ``D II >= R``.
+
+References: Rau, "Iterative Modulo Scheduling" (MICRO 1994): ResMII and RecMII; Little's law for D.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from layoutalg.ground.errors import Diagnostic, InfeasibleError
+from layoutalg.synth.schedule.work import UNITS, Dependence, Work, WorkOp, WorkRole
+from layoutalg.targets.pipeline_costs import SETMAXNREG
+from layoutalg.targets.registry import lookup
+from layoutalg.targets.target_model import LIMITS
+
+BARRIER_BYTES = 16
+"""Of the two barriers of a slot."""
+THREADS = 32
+"""Of a warp."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A lower bound on the cycles of an iteration: its kind, its value, the reason in words."""
+
+    kind: str
+    cycles: Fraction
+    reason: str
+
+
+def shared_bytes(target: str) -> int:
+    """Return the bytes of shared memory of a block."""
+    return lookup(target).shared_kib[0] * 1024
+
+
+def pool(work: Work, target: str) -> int:
+    """Return the registers that the roles share: those of all threads at launch, a multiple of 8 for each.
+
+    Raises: InfeasibleError: LA975: more threads than a block has.
+    """
+    threads = sum([role.warps for role in work.roles]) * THREADS
+    most, registers = (int(str(LIMITS[target][f"{what}_per_block"].value)) for what in ("threads", "registers"))
+    if threads > most:
+        raise infeasible("roles", f"{threads} threads; a block of {target} has {most}", threads=threads, most=most)
+    return threads * min(SETMAXNREG[-1], registers // threads // SETMAXNREG.step * SETMAXNREG.step)
+
+
+def infeasible(where: str, because: str, **witness: object) -> InfeasibleError:
+    """Return the error of a work that has no schedule."""
+    return InfeasibleError(Diagnostic("LA975", "no schedule exists", (where,), because, witness))
+
+
+def allowed(work: Work, op: WorkOp) -> list[WorkRole]:
+    """Return the roles that may run an op, as far as the op alone says."""
+    return [role for role in work.roles if op.role in ("", role.name) and role.warps >= op.warps]
+
+
+def crosses(work: Work, edge: Dependence) -> bool:
+    """Whether the ends of a dependence are in two roles whatever the solver chooses."""
+    one, other = work.by_name[edge.producer], work.by_name[edge.consumer]
+    return one.variable != other.variable or bool(one.role and other.role and one.role != other.role)
+
+
+def bounds(work: Work, target: str) -> list[Bound]:
+    """Return the lower bounds of a work, the largest first.
+
+    Raises: InfeasibleError: LA975: a ring does not fit, or no role can run an op.
+    """
+    check_fits(work, target)
+    found = [*_units(work), *_warps(work), _recurrence(work), _memory(work, target)]
+    return sorted(found, key=lambda bound: -bound.cycles)
+
+
+def check_fits(work: Work, target: str) -> None:
+    """Refuse what no initiation interval helps.
+
+    Raises: InfeasibleError: LA975.
+    """
+    for op in work.ops:
+        if not allowed(work, op):
+            most = max(role.warps for role in work.roles if op.role in ("", role.name))
+            raise infeasible(op.name, f"{op.warps} warps; its roles have at most {most}", warps=op.warps)
+    least, most = ring_bytes(work, lambda _: 1), shared_bytes(target)
+    if least > most:
+        ring = max(work.rings, key=lambda ring: ring.bytes)
+        because = f"a slot of {ring.bytes} bytes; one slot of every ring takes {least} bytes of shared memory, "
+        raise infeasible(f"ring {ring.name}", because + f"a block of {target} has {most}", bytes=least, most=most)
+
+
+def ring_bytes(work: Work, depth: Callable[[str], int]) -> int:
+    """Return the bytes of all rings with these numbers of slots, and of their barriers."""
+    return sum([depth(ring.name) * (ring.bytes + BARRIER_BYTES) for ring in work.rings])
+
+
+def serial(work: Work) -> int:
+    """Return an II at which there is a schedule if there is one at all.
+
+    Cycles in which nothing runs, seen modulo II, can be left out of any schedule; these are the others.
+    """
+    return sum([op.latency + 2 * work.crossing for op in work.ops])
+
+
+def _units(work: Work) -> Iterator[Bound]:
+    """Yield ResMII of each unit."""
+    for unit, words in UNITS.items():
+        ops = [op for op in work.ops if op.unit == unit and op.occupancy]
+        total = sum([op.occupancy for op in ops])
+        yield Bound(unit, Fraction(total), f"{words}: {', '.join(op.name for op in ops)} occupy {total} cycles")
+
+
+def _warps(work: Work) -> Iterator[Bound]:
+    """Yield ResMII of the warps that run each team."""
+    for team in work.teams:
+        total = sum([work.by_name[name].holds for name in team])
+        yield Bound("warps", Fraction(total), f"the warps of {', '.join(team)}: {total} cycles one after another")
+
+
+def weight(work: Work, edge: Dependence, crossing: bool) -> int:
+    """Return the cycles from the start of the producer to that of the consumer, at least."""
+    return work.by_name[edge.producer].latency + work.crossing * crossing
+
+
+def _recurrence(work: Work) -> Bound:
+    """Return RecMII: the largest ratio of latency to distance of a cycle.
+
+    Parametric: with a ratio below the largest, some cycle has more latency than ratio times distance; that cycle has a
+    larger ratio, which is tried next.
+    """
+    best, words = Fraction(0), "no recurrence"
+    while (cycle := _longer(work, best)) is not None:
+        total = sum([weight(work, edge, crosses(work, edge)) for edge in cycle])
+        turns = sum([edge.distance for edge in cycle])
+        best = Fraction(total, turns)
+        names = " -> ".join([edge.producer for edge in cycle] + [cycle[0].producer])
+        words = f"recurrence {names}: {total} cycles in {turns} iteration{'s' * (turns != 1)}"
+    return Bound("recurrence", best, words)
+
+
+def _longer(work: Work, ratio: Fraction) -> list[Dependence] | None:
+    """Return a cycle whose latency exceeds ``ratio`` times its distance (Bellman and Ford)."""
+    late = dict.fromkeys(work.by_name, Fraction(0))
+    reached: dict[str, Dependence] = {}
+    last = ""
+    for _ in range(len(work.ops) + 1):
+        last = ""
+        for edge in work.dependences:
+            then = late[edge.producer] + weight(work, edge, crosses(work, edge)) - ratio * edge.distance
+            if then > late[edge.consumer]:
+                late[edge.consumer], reached[edge.consumer], last = then, edge, edge.consumer
+        if not last:
+            return None
+    for _ in work.ops:  # back onto the cycle
+        last = reached[last].producer
+    cycle = [reached[last]]
+    while cycle[-1].producer != last:
+        cycle.append(reached[cycle[-1].producer])
+    cycle.reverse()
+    first = min(range(len(cycle)), key=lambda place: list(work.by_name).index(cycle[place].producer))
+    return cycle[first:] + cycle[:first]
+
+
+def lifetimes(work: Work) -> Mapping[str, list[tuple[int, int]]]:
+    """Return for each ring pairs (R, d): a slot is not free before R cycles and d iterations after its start."""
+    late: dict[str, dict[str, int]] = {op.name: {op.name: 0} for op in work.ops}  # from a producer, to those after it
+    for op in work.order():
+        for edge in work.dependences:
+            if edge.producer == op.name and not edge.distance:
+                far = weight(work, edge, crosses(work, edge))
+                for start, times in late.items():
+                    if op.name in times:
+                        reach = late[start].get(edge.consumer, 0)
+                        late[start][edge.consumer] = max(reach, times[op.name] + far)
+    found: dict[str, list[tuple[int, int]]] = {ring.name: [] for ring in work.rings}
+    for edge in work.dependences:
+        if edge.ring:
+            crossing = crosses(work, edge)
+            free = work.by_name[edge.consumer].latency + crossing * work.crossing
+            found[edge.ring].append((weight(work, edge, crossing) + free, 0))
+            if edge.consumer in late[edge.producer]:
+                found[edge.ring].append((late[edge.producer][edge.consumer] + free, edge.distance))
+    return found
+
+
+def _memory(work: Work, target: str) -> Bound:
+    """Return the least II at which all rings fit with the slots that their lifetimes need: the cap ``II >= R / D``."""
+    alive, most = lifetimes(work), shared_bytes(target)
+
+    def needed(cycles: int) -> int:
+        return ring_bytes(work, lambda ring: max([-(-far // cycles) + turns for far, turns in alive[ring]]))
+
+    low, high = 1, serial(work)
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if needed(middle) <= most else (middle + 1, high)
+    words = f"shared memory: at {low} cycles the rings need {needed(low)} of {most} bytes"
+    return Bound("memory", Fraction(low), words if low > 1 else "shared memory: does not bind")

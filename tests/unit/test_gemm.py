@@ -1,0 +1,119 @@
+"""Matrix products from a proved pipeline: on the CPU against exact products, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from layoutalg.codegen import hostsim
+from layoutalg.codegen.kernels.gemm import gemm_kernel, matmul_pipeline
+from layoutalg.ground.errors import InfeasibleError, MalformedError
+from layoutalg.proofs.pipeline.decision import verify
+
+needs_compiler = pytest.mark.skipif(hostsim.compiler() is None, reason="no C++ compiler")
+Words = npt.NDArray[Any]
+
+
+def rounded(values: npt.NDArray[np.float32]) -> Words:
+    """The bits of bf16, to nearest even."""
+    bits = values.astype(np.float32).view(np.uint32)
+    return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
+
+
+def e4m3(values: npt.NDArray[np.float32]) -> Words:
+    """The bits of integers from -8 to 8 as e4m3: bias 7, three bits of mantissa."""
+    size = np.abs(values).astype(np.int64)
+    top = np.maximum(size, 1).astype(np.float64)
+    exponent = np.floor(np.log2(top)).astype(np.int64)
+    bits = (exponent + 7 << 3) | (size * 8 >> exponent) - 8
+    return np.where(size == 0, 0, bits | np.where(values < 0, 0x80, 0)).astype(np.uint8)
+
+
+def aligned(array: Words) -> Words:
+    """A copy at a multiple of 256 bytes."""
+    room = np.zeros(array.nbytes + 256, dtype=np.uint8)
+    first = -room.ctypes.data % 256
+    copy = room[first : first + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy
+
+
+BITS = {"bf16": rounded, "f16": lambda values: values.astype(np.float16).view(np.uint16), "e4m3": e4m3}
+CASES: list[tuple[tuple[int, int, int], int, dict[str, Any]]] = [
+    ((256, 512, 256), 2, {}),
+    ((200, 328, 136), 3, {}),
+    ((256, 128, 128), 1, {"tile": (256, 64, 64), "out_columns": 64, "dtype": "f16", "result": "f16"}),
+    ((128, 64, 64), 1, {"tile": (64, 64, 64), "consumers": 1, "out_columns": 64}),
+    ((136, 200, 200), 2, {"tile": (128, 32, 64), "out_columns": 32, "stages": 2}),
+    ((200, 192, 72), 1, {"tile": (192, 96, 64), "out_columns": 32, "consumers": 3, "together": 1}),
+    ((256, 128, 128), 1, {"tile": (128, 128, 64), "major_b": "MN"}),
+    ((192, 136, 72), 1, {"tile": (128, 64, 64), "out_columns": 64, "major_a": "MN", "major_b": "MN"}),
+    ((130, 136, 272), 2, {"tile": (128, 64, 128), "out_columns": 64, "dtype": "e4m3"}),
+]
+
+
+@needs_compiler
+@pytest.mark.parametrize(("shape", "blocks", "options"), CASES)
+def test_products_are_exact(shape: tuple[int, int, int], blocks: int, options: dict[str, Any]) -> None:
+    """Integers from -4 to 4: every sum is exact, and rounded once."""
+    made = gemm_kernel(shape, **options)
+    m, n, k = shape
+    rng = np.random.default_rng(7)
+    a, b = (rng.integers(-4, 5, (rows, k)).astype(np.float32) for rows in (m, n))
+    kind, result = options.get("dtype", "bf16"), options.get("result", "bf16")
+    wanted = BITS[result](a @ b.T)
+    left, right = (aligned(BITS[kind](np.ascontiguousarray(each.T) if options.get(f"major_{side}") == "MN" else each))
+                   for side, each in (("a", a), ("b", b)))  # fmt: skip
+    d, status = aligned(np.zeros((m, n), dtype=np.uint16)), np.zeros(blocks, dtype=np.int32)
+    regions = [(each.ctypes.data, each.nbytes) for each in (left, right, d)]
+    fault = hostsim.run(made.kernel, made.arguments(left, right, d, blocks, status), blocks=blocks, regions=regions)
+    assert hostsim.FAULTS[fault] == "none"
+    assert [made.emitted.gave_up(int(word)) for word in status] == [""] * blocks
+    assert np.array_equal(d, wanted)
+
+
+@pytest.mark.parametrize("stages", [1, 2, 4, 8])
+@pytest.mark.parametrize("consumers", [1, 2, 3])
+def test_the_pipeline_is_proved(stages: int, consumers: int) -> None:
+    assert verify(matmul_pipeline(stages, consumers, 1024, 2048, 1024)).engine == "event graph"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"shape": (64, 64)}, "3 extents"),
+        ({"dtype": "f32"}, "dtype"),
+        ({"result": "f32"}, "result"),
+        ({"tile": (96, 128, 64)}, "rows"),
+        ({"tile": (128, 100, 64)}, "columns"),
+        ({"tile": (128, 256, 32)}, "K 64"),
+        ({"out_columns": 96}, "out_columns"),
+        ({"tile": (192, 256, 64), "consumers": 3}, "96 accumulators"),
+        ({"dtype": "e4m3", "major_b": "MN", "tile": (128, 256, 128)}, "major_b"),
+        ({"stages": 1}, "stages"),
+        ({"consumers": 0}, "consumers"),
+        ({"target": "sm_100a"}, "sm_90a"),
+    ],
+)
+def test_what_cannot_be_is_refused(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(Exception, match=words) as told:
+        gemm_kernel(**{"shape": (1024, 1024, 1024), **options})
+    assert isinstance(told.value, (MalformedError, InfeasibleError, ValueError))
+
+
+def test_more_stages_than_fit_are_refused() -> None:
+    with pytest.raises(InfeasibleError, match="shared memory"):
+        gemm_kernel((1024, 1024, 1024), stages=5)
+
+
+def test_a_launch_needs_the_arrays_of_the_kernel() -> None:
+    made = gemm_kernel((256, 256, 128))
+    a, b, d = (aligned(np.zeros(shape, dtype=np.uint16)) for shape in ((256, 128), (256, 128), (256, 256)))
+    assert len(made.arguments(a, b, d, 1)) == len(made.kernel.parameters)
+    with pytest.raises(MalformedError, match="LA947"):
+        made.arguments(a, d, b, 1)
+    with pytest.raises(MalformedError, match="blocks"):
+        made.arguments(a, b, d, made.blocks + 1)
