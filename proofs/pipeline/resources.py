@@ -30,6 +30,10 @@ def _exceeded(pipeline: Pipeline, target: str) -> Iterator[tuple[str, str]]:
     most = lookup(target).shared_kib[0] * 1024
     if total > most:
         yield f"{total} bytes of shared memory; a block of {target} has {most}", ""
+    tensor = 4 * has.get("tmem_lanes", 0) * has.get("tmem_columns", 0)  # a column of a lane is a word
+    inside = sum([ring.slots * ring.bytes for name, ring in pipeline.buffers if name in pipeline.tensors])
+    if inside > tensor > 0:
+        yield f"{inside} bytes of tensor memory; an SM of {target} has {tensor}", ""
     ctas = has.get("cluster_blocks", 1)
     if pipeline.cluster > ctas:
         yield f"{pipeline.cluster} CTAs in a cluster; {target} has {ctas}, portably", ""

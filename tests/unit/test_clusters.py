@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from judges.pipeline_programs import arrive, op
 import layoutalg as la
 from layoutalg.ground.errors import MalformedError
 from layoutalg.ground.verdict import Proved, Refuted
-from layoutalg.pipeline import Op, Pipeline, Role, verify
+from layoutalg.pipeline import Buffer, Op, Pipeline, Role, verify
 from layoutalg.proofs.pipeline.expansion import expanded
 
 SAFE = {
@@ -227,6 +228,13 @@ def test_resources(made: Pipeline, target: str, told: str) -> None:
         return
     assert found.kind == "infeasible"
     assert told in found.witness["what"]
+
+
+def test_tensor_memory() -> None:
+    held = Pipeline(2, (), (("acc", Buffer(2, 1 << 17, "tensor")),), (Role("math"),))
+    assert isinstance(verify(held, "sm_100a"), Proved)
+    more = verify(replace(held, buffers=(("acc", Buffer(2, (1 << 17) + 1, "tensor")),)), "sm_100a")
+    assert more.witness["what"] == "262146 bytes of tensor memory; an SM of sm_100a has 262144"
 
 
 def test_shared_memory_and_threads_are_those_of_one_cta() -> None:
