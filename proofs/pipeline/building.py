@@ -125,7 +125,7 @@ class InFlight(_Token):
             ops[self.begun : self.begun] = [Op("expect", bar=full, bytes=total)] * bool(total)
             ops += [Op("cp_async_commit"), Op("cp_async_wait")] * ("group" in told)
             arrive = [Op("proxy_fence"), Op("arrive", bar=full, n=1)]
-            ops += [Op("cp_async_arrive", bar=full)] if "mbarrier" in told else arrive
+            ops += [Op("cp_async_arrive", bar=full, n=1)] if "mbarrier" in told else arrive
         else:
             ops.insert(self.begun, Op("arrive_tx", bar=full, bytes=total))
         self.ring.producers.append(self.role.name)
