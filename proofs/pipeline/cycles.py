@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from layoutalg.ground.errors import Diagnostic, MissingExtraError, RepresentabilityError
+from layoutalg.ground.record import Record
 from layoutalg.proofs.pipeline.certificate import turns
 from layoutalg.proofs.pipeline.document import CHECK, GROUPED, MOST_SLOTS, OPS, SIGNALS, Op, Pipeline
 from layoutalg.proofs.pipeline.graph import Event, Graph, graph_of
@@ -31,7 +32,7 @@ _Edge: TypeAlias = "tuple[int, int, int, Fraction]"
 
 
 @dataclass(frozen=True, slots=True)
-class Throughput:
+class Throughput(Record, code="LA970", schema="layoutalg/throughput/1"):
     """What bounds the time of an iteration.
 
     Args:
@@ -47,7 +48,7 @@ class Throughput:
     latency: Fraction
     distance: int
     cycle: tuple[str, ...]
-    depth: Mapping[str, int]
+    depth: Mapping[str, int] = field(hash=False)
     deeper: Fraction
 
     def __str__(self) -> str:

@@ -183,6 +183,14 @@ def test_an_op_says_which_ctas_it_reaches() -> None:
     assert Op("arrive", bar="empty", n=1, to=((1,), (0,))) == value.roles[1].loop[0]
 
 
+def test_ops_have_only_what_is_for_them() -> None:
+    for wrong in ({"to": ((0,),)}, {"multicast": ((0,),)}, {"id": 1}, {"threads": 32}):
+        with pytest.raises(MalformedError, match="is not for an op read"):
+            Op("read", buf="A", **wrong)
+    with pytest.raises(MalformedError, match="must be distinct CTAs"):
+        Op("arrive", bar="full", n=1, to=((0, 0),))
+
+
 def test_meetings_of_each_cta_are_its_own() -> None:
     one = expanded(Pipeline.from_json(meeting(2, cluster=2)))
     assert [(name, barrier.count) for name, barrier in one.barriers] == [
