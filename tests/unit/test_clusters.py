@@ -76,10 +76,10 @@ WRONG = {
         math(5, to=None), "deadlock", "load@0 waits for empty@0[0]", "arrive in all CTAs: math0.loop[5]"
     ),
     "counts no remote arrivals": (
-        changed(gemm(2), "barriers", "empty", count=1), "race", "still written", "count 2 arrivals: empty"
+        changed(gemm(2), "barriers", "empty", count=1), "race", "still writes", "count 2 arrivals: empty"
     ),
     "releases and counts its own slot alone": (
-        changed(math(5, to=None), "barriers", "empty", count=1), "race", "overwrites a slot that is still", ""
+        changed(math(5, to=None), "barriers", "empty", count=1), "race", "still writes index", ""
     ),
     "the phase of the remote barrier": (
         math(5, ph=1), "ub", "meets phase 0, not 1", "use phase 0: math0.loop[5]"
@@ -87,7 +87,7 @@ WRONG = {
     "a multicast to all of a larger cluster": (
         changed(grid(), "roles", 0, "loop", 2, multicast="all"), "tx_mismatch", "bytes expected", ""
     ),
-    "a release before the mma is done": (math(4, n=1), "race", "still read", "wait for all groups"),
+    "a release before the mma is done": (math(4, n=1), "race", "still reads", "wait for all groups"),
     "a CTA that does not load": (
         changed(gemm(2), "roles", 0, ctas=[0]), "tx_mismatch", "128 bytes expected, 96 delivered", ""
     ),

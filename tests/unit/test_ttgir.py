@@ -266,7 +266,7 @@ class TestWrongTexts:
             ("attention_specialized", 119, 118, "proved"),  # released before it is read, but the weights come later
             ("attention_specialized", 189, 192, "refuted race"),  # rescaled after the product may begin
             ("attention_specialized", 147, 149, "refuted race"),
-            ("gemm_persistent_specialized", 74, 73, "unknown inner loops are taken apart, and alone default reads"),
+            ("gemm_persistent_specialized", 74, 73, "unknown inner loops are taken apart, and alone default's read"),
         ],
     )
     def test_tensor_memory_too_early(self, name: str, line: int, to: int, verdict: str) -> None:
