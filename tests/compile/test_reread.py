@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,7 +17,7 @@ from layoutalg.codegen.kernels.gemm import gemm_kernel
 from layoutalg.codegen.kernels.transpose_ring import transpose_ring_kernel, turn_pipeline
 from layoutalg.codegen.pipeline.reread import Launch, events, mismatch
 from layoutalg.codegen.prelude import PRELUDE, wgmma_prelude
-from layoutalg.ground.errors import MalformedError, RepresentabilityError
+from layoutalg.ground.errors import MalformedError, MissingExtraError, RepresentabilityError
 from layoutalg.proofs.pipeline import Pipeline, verify
 
 pytestmark = pytest.mark.compile
@@ -149,6 +150,11 @@ def test_names_of_rings_and_roles_must_be_those_of_the_document() -> None:
         found = mismatch(other, pipeline, launch(kernel), trips=[0])
         assert found is not None
         assert found.rule == "EMIT_NAMES"
+    document = pipeline.to_json()
+    document["roles"][0]["warps"] = 2
+    found = mismatch(kernel, Pipeline.from_json(document), launch(kernel), trips=[0])
+    assert found is not None
+    assert found.rule == "EMIT_NAMES"
     moved = replace(kernel, barriers=(("full", 0, 3), ("empty", 24, 3)))
     found = mismatch(moved, pipeline, launch(kernel), trips=[0])
     assert found is not None
@@ -292,6 +298,12 @@ def test_a_strict_build_refuses_multiplies_that_the_assembler_serialises() -> No
     parameters = (("float*", "d"), ("la_u64", "a"), ("la_u64", "b"), ("int", "n"))
     with pytest.raises(CompileError, match="LA981"):
         to_cubin(KernelSource("touched", wrong, "sm_90a", 128, 0, parameters, roles=(("math", 0, 4),)))
+
+
+def test_ptx_needs_the_bindings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cuda.bindings", None)
+    with pytest.raises(MissingExtraError, match=r'pip install "layoutalg\[cuda\]"'):
+        to_ptx("// never compiled")
 
 
 def test_ptx_is_that_of_the_kernel() -> None:
