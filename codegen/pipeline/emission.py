@@ -35,8 +35,10 @@ extern "C" __global__ void {cluster}__launch_bounds__({threads}, 1) {name}(
     const la_u32 warp = la_shuffle(threadIdx.x / {warp}, 0);
     int gave_up = 0;  // the wait that did, and its iteration
     int* const failed = (int*)(la_shared() + first_byte + {failed});
-    if (threadIdx.x == 0) *failed = 0;
-{inits}{start}    {meet}
+    if (threadIdx.x == 0) {{
+        *failed = 0;
+{inits}    }}
+{start}    {meet}
 
 {roles}
     if (gave_up) *failed = gave_up;
@@ -120,10 +122,9 @@ def emit(program: Program, name: str, target: str = "sm_90a", *, title: str = ""
     inits = []
     for barrier, ring in program.pipeline.barriers:
         each = f"la_mbarrier_init(shared + {memory.barriers[barrier]} + {BARRIER_BYTES} * slot, {ring.count});"
-        slots = f"for (la_u32 slot = threadIdx.x; slot < {ring.slots}; slot += {program.warps * WARP})"
-        inits.append(f"    {slots} {each}  // {barrier}\n")
+        inits.append(f"        for (int slot = 0; slot < {ring.slots}; ++slot) {each}  // {barrier}\n")
     maps = [name for kind, name in program.parameters if kind == MAP_TYPE]
-    inits += [f"    if (threadIdx.x == 0) la_prefetch_tensor_map(&{name});\n" for name in maps]
+    inits += [f"        la_prefetch_tensor_map(&{name});\n" for name in maps]
     prelude = TENSOR_PRELUDE + PIPELINE_PRELUDE + CLUSTER_PRELUDE * (program.pipeline.cluster > 1)
     threads, cluster = program.warps * WARP, program.pipeline.cluster
     parameters = (*program.parameters, ("int*", "status"))

@@ -14,6 +14,7 @@ from layoutalg.codegen.compile import CompileError, to_cubin, to_ptx
 from layoutalg.codegen.kernel import KernelSource
 from layoutalg.codegen.kernels.copy import copy_kernel, copy_pipeline
 from layoutalg.codegen.kernels.gemm import gemm_kernel
+from layoutalg.codegen.kernels.gemm_forms import Form
 from layoutalg.codegen.kernels.transpose_ring import transpose_ring_kernel, turn_pipeline
 from layoutalg.codegen.pipeline.reread import Launch, events, mismatch
 from layoutalg.codegen.prelude import PRELUDE, wgmma_prelude
@@ -206,7 +207,7 @@ def test_the_transposing_kernel_does_what_its_pipeline_says(arch: str) -> None:
 PRODUCTS = [
     ("parity4 ^ 1, 1, k", "parity4, 1, k", "load@0.loop[0]"),
     ("if (issuer) la_store_wait_read<0>();\n                la_role", "la_role", "store0@0.loop[1]"),
-    ("la_role_barrier(1 + which, 128);\n                la_settle", "la_settle", "store0@0.loop[2]"),
+    ("la_role_barrier(1 + which, 128);\n                la_stmatrix", "la_stmatrix", "store0@0.loop[2]"),
     ("la_fence_async();\n                la_role_barrier(1 + which, 128);", "la_fence_async();", "store0@0.loop[4]"),
     ("b + 0x4000004000010006ull", "b + 0x4000004000011000ull", "math0@0.loop[1]"),
     (", 0x3u, ", ", 0x1u, ", "load@0.loop[4]"),
@@ -217,7 +218,7 @@ PRODUCTS = [
 @pytest.mark.parametrize("cluster", [1, 2])
 @pytest.mark.parametrize("behind", [0, 1])
 def test_products_do_what_their_pipelines_say(cluster: int, behind: int) -> None:
-    made = gemm_kernel((1024, 1024, 192), "bf16", cluster=cluster, behind=behind)
+    made = gemm_kernel((1024, 1024, 192), "bf16", form=Form(128, 256, 2, 128, cluster, behind))
     turns = {"load": 3, "math0": 3, "math1": 3, "store0": 2, "store1": 2}
     kernel, pipeline = made.kernel, made.emitted.program.pipeline
     launched = persistent(made.blocks, [None, None, None, 0, None], turns, cluster)

@@ -13,10 +13,12 @@ extern "C" __global__ void __launch_bounds__(128, 1) la_matmul(
     const la_u32 warp = la_shuffle(threadIdx.x / 32, 0);
     int gave_up = 0;  // the wait that did, and its iteration
     int* const failed = (int*)(la_shared() + first_byte + 16392);
-    if (threadIdx.x == 0) *failed = 0;
-    for (la_u32 slot = threadIdx.x; slot < 1; slot += 128) la_mbarrier_init(shared + 16384 + 8 * slot, 1);  // full
-    if (threadIdx.x == 0) la_prefetch_tensor_map(&map_a);
-    if (threadIdx.x == 0) la_prefetch_tensor_map(&map_b);
+    if (threadIdx.x == 0) {
+        *failed = 0;
+        for (int slot = 0; slot < 1; ++slot) la_mbarrier_init(shared + 16384 + 8 * slot, 1);  // full
+        la_prefetch_tensor_map(&map_a);
+        la_prefetch_tensor_map(&map_b);
+    }
 
     // No start coordinates express such an origin: nothing is copied.
     if (a_origin0 % 64 != 0 || a_origin1 % 64 != 0) {

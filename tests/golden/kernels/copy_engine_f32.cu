@@ -26,11 +26,13 @@ extern "C" __global__ void __launch_bounds__(64, 1) la_copy_1024x4096_b32_tma(
     const la_u32 warp = la_shuffle(threadIdx.x / 32, 0);
     int gave_up = 0;  // the wait that did, and its iteration
     int* const failed = (int*)(la_shared() + first_byte + 16448);
-    if (threadIdx.x == 0) *failed = 0;
-    for (la_u32 slot = threadIdx.x; slot < 4; slot += 64) la_mbarrier_init(shared + 16384 + 8 * slot, 1);  // full
-    for (la_u32 slot = threadIdx.x; slot < 4; slot += 64) la_mbarrier_init(shared + 16416 + 8 * slot, 1);  // empty
-    if (threadIdx.x == 0) la_prefetch_tensor_map(&from);
-    if (threadIdx.x == 0) la_prefetch_tensor_map(&into);
+    if (threadIdx.x == 0) {
+        *failed = 0;
+        for (int slot = 0; slot < 4; ++slot) la_mbarrier_init(shared + 16384 + 8 * slot, 1);  // full
+        for (int slot = 0; slot < 4; ++slot) la_mbarrier_init(shared + 16416 + 8 * slot, 1);  // empty
+        la_prefetch_tensor_map(&from);
+        la_prefetch_tensor_map(&into);
+    }
     __syncthreads();
 
     if (warp < 1) {  // load
