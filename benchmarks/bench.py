@@ -490,10 +490,10 @@ def conversions() -> Iterator[Row]:
 
 
 def pipelines() -> Iterator[Row]:
-    """Rings with one producer: proved for every N, beside all orders of events at N = 2 D + 1 alone; and refuted."""
+    """Rings with one producer: proved for every N, beside all orders of events at N = 2 D + 1; refuted; schedules."""
     from judges.pipeline_judge import explore
 
-    from layoutalg.pipeline import Builder, Pipeline, verify
+    from layoutalg.pipeline import Builder, Pipeline, attention_work, gemm_work, schedule, verify
 
     def ring(stages: int, consumers: int, behind: int = 0) -> Pipeline:
         block = Builder(stages)
@@ -513,6 +513,10 @@ def pipelines() -> Iterator[Row]:
         document = json.loads(json.dumps(made.to_json()).replace('"mma_wait", "n": 0', '"mma_wait", "n": 1'))
         yield Row(f"refuted, {what}", functools.partial(verify, document))
     yield Row("proved, released 1 behind, 4 slots", functools.partial(verify, ring(4, 2, behind=1)))
+    for consumers in (1, 2):
+        gemm = gemm_work(64 * consumers, 256, 64, consumers=consumers)
+        yield Row(f"scheduled and proved, GEMM, {consumers} consumers", functools.partial(schedule, gemm), bar="500 ms")
+    yield Row("scheduled and proved, attention", functools.partial(schedule, attention_work()), bar="10 s")
 
 
 PARTS: dict[str, Callable[[], Iterator[Row]]] = {

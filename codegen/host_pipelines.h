@@ -455,6 +455,7 @@ static inline void la_arrive_remote(la_u32 barrier, la_u32 rank, unsigned line =
 }
 
 #define la_arrive_remote_relaxed la_arrive_remote
+static inline void la_prefetch_tensor_map(const la_tensor_map*) {}
 
 #define LA_HOST_COPIES(many, args, list)                                                                             \
     static inline void la_tma_load_multicast_##many##d(                                                              \

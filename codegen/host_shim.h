@@ -33,7 +33,8 @@ enum Fault {
     TRANSACTION_RANGE, COPY_IN_FLIGHT, STORE_NOT_COMMITTED, DEADLOCK, NEGATIVE_STORE, LARGE_DIMENSION,
     MODEL_LIMIT, MISALIGNED, RACE, INACTIVE_LANE, BARRIER_PLACES, OPERAND_COPIES, WARP_PLACES, ENDED_LANES,
     ROLE_BARRIER, CLUSTER_RANK, LOAD_ACCESSED, STORE_OVERWRITTEN, MULTIPLY_OVERWRITTEN, UNFENCED, MULTIPLY_NOT_WAITED,
-    ACCUMULATOR_TOUCHED, MULTIPLIES_DIFFER, PHASE_MISSED, CLUSTER_BARRIER
+    ACCUMULATOR_TOUCHED, MULTIPLIES_DIFFER, PHASE_MISSED, CLUSTER_BARRIER,
+    ACCUMULATOR_UNFENCED
 };
 enum Wait { RUNS, AT_BLOCK_BARRIER, AT_WARP_BARRIER, AT_ROLE_BARRIER, AT_CLUSTER_BARRIER, AT_MULTIPLY, AT_MEMORY_BARRIER };
 constexpr int WAITS = 7;
@@ -150,7 +151,12 @@ enum What { LOAD, STORE, READ_MATRIX, WRITE_MATRIX };
 struct Launch { unsigned blocks, threads; la_u32 bytes, skew, seed; unsigned cluster; Trace trace; };
 
 void yield();
-void interrupt(la_u32 one_of = 3);  // with a seed, other threads may run here
+void interrupted(la_u32 one_of);
+// With a seed, other threads may run here.
+inline void interrupt(la_u32 one_of = 3)
+{
+    if (here->run->seed) interrupted(one_of);
+}
 void fault(Fault code, const Detail& detail);
 void fault(Fault code, la_u32 byte = 0, la_u32 met = 0);
 void block_barrier(Site site);
@@ -255,10 +261,9 @@ inline la_u32 draw(la_u32 limit)
     return (la_u32)((z ^ z >> 31) >> 32) % limit;
 }
 
-// With a seed, other threads may run here.
-void interrupt(la_u32 one_of)
+void interrupted(la_u32 one_of)
 {
-    if (!here->run->seed || draw(one_of)) return;
+    if (draw(one_of)) return;
     ++here->run->progress;
     yield();
 }

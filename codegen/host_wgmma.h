@@ -12,6 +12,7 @@ enum class Operand { f16, bf16, e4m3, e5m2 };
 // With `in_registers`, A is four words of each thread: halves 2 q, 2 q + 1 of a row, of the row 8 below, and both 8 on in K.
 struct Shape { int n, size; bool transpose_a, transpose_b; Operand type; bool in_registers; };
 void multiply(Site site, float* d, const la_u32* words, la_u64 a, la_u64 b, int accumulate, const Shape& shape);
+void fence_multiplies(Site site);
 void commit_multiplies(Site site);
 void wait_for_multiplies(Site site, la_u32 pending);
 
@@ -64,6 +65,7 @@ struct Warpgroup {
     la_u32 computed;   // multiplies that have run
     la_u32 everyone;   // multiplies that all four warps have issued
     la_u32 issued[4], groups[4], ends[4][MOST_GROUPS];
+    bool fenced[4];    // since a wait handed out an accumulator
     Accumulator accumulators[4][ACCUMULATORS];
     float* lanes[4 * LA_LANES];
     const la_u32* words[4 * LA_LANES];
@@ -210,6 +212,19 @@ inline void compute(Warpgroup& group, const Multiply& each)
                 group.accumulators[warp][each.accumulator[warp]].values[lane][v] = c[place(warp, lane, v)];
 }
 
+// Whether the registers are as the last wait left them: then they need no fence.
+inline bool untouched(const Warpgroup& group, int warp, int registers)
+{
+    float* const* lanes = group.lanes + LA_LANES * warp;
+    for (const Accumulator& each : group.accumulators[warp]) {
+        bool same = !each.used && each.registers == registers;
+        for (int lane = 0; lane < LA_LANES && same; ++lane)
+            same = each.lanes[lane] == lanes[lane] && !std::memcmp(each.values[lane], lanes[lane], sizeof(float) * registers);
+        if (same) return true;
+    }
+    return false;
+}
+
 // The warp's accumulator at these addresses: its values are taken and undefined until the wait.
 inline unsigned char accumulator_of(Warpgroup& group, int warp, int registers, la_u32 number)
 {
@@ -222,6 +237,7 @@ inline unsigned char accumulator_of(Warpgroup& group, int warp, int registers, l
     }
     if (at == ACCUMULATORS) {
         if (unused == ACCUMULATORS) fault(MODEL_LIMIT);
+        if (!group.fenced[warp] && !untouched(group, warp, registers)) fault(ACCUMULATOR_UNFENCED);
         at = unused;
         Accumulator& each = group.accumulators[warp][at];
         each.used = true;
@@ -321,13 +337,18 @@ inline void finish_multiplies(la_u32 pending)
     }
     for (Accumulator& each : group.accumulators[warp]) {
         if (!each.used || (int)(target - each.last) < 0) continue;
-        each.used = false;
+        each.used = group.fenced[warp] = false;
         for (int lane = 0; lane < LA_LANES; ++lane) {
             for (int v = 0; v < each.registers; ++v)
                 if (std::memcmp(&each.lanes[lane][v], &UNDEFINED, 4)) fault(ACCUMULATOR_TOUCHED);
             std::memcpy(each.lanes[lane], each.values[lane], sizeof(float) * each.registers);
         }
     }
+}
+
+void fence_multiplies(Site site)
+{
+    all_lanes(site, [] { warpgroup().fenced[here->current->thread.x / 32 % 4] = true; });
 }
 
 void commit_multiplies(Site site) { all_lanes(site, commit); }
@@ -345,7 +366,7 @@ void wait_for_multiplies(Site site, la_u32 pending)
 static inline void la_wgmma_fence(unsigned line = __builtin_LINE())
 {
     static char place;
-    la_host::all_lanes({&place, line});
+    la_host::fence_multiplies({&place, line});
 }
 
 static inline void la_wgmma_commit(unsigned line = __builtin_LINE())

@@ -73,6 +73,7 @@ FAULTS = (
     "warps or lanes of a warpgroup issue different multiplies",
     "a wait missed its phase: the next one is over too",
     "cluster barrier: arrived twice without a wait, or waited without an arrival",
+    "accumulator of a multiply written without la_wgmma_fence before the multiply",
 )
 """Meaning of the fault numbers returned by ``run``."""
 _RACE = next(text for text in FAULTS if text.startswith("race"))

@@ -65,8 +65,9 @@ typedef unsigned long long la_u64;
 // The 128 descriptor bytes; the hardware needs 64-byte alignment.
 struct alignas(64) la_tensor_map { la_u64 words[16]; };
 
-// Polls before a waiting thread gives up: a wrong byte count must end the kernel, not hang it.
-#define LA_SPIN_LIMIT (1 << 20)
+// Polls before a waiting thread gives up: a wrong byte count must end the kernel, not hang it. A poll that fails
+// suspends the thread for about 4 microseconds (H200), so that it gives up after about a second.
+#define LA_SPIN_LIMIT (1 << 18)
 
 extern __shared__ __align__(1024) unsigned char la_dynamic_shared[];
 
@@ -95,7 +96,7 @@ __device__ __forceinline__ bool la_wait_parity(la_u32 barrier, la_u32 parity)
         la_u32 done;
         asm volatile("{\n"
                      ".reg .pred p;\n"
-                     "mbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+                     "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
                      "selp.u32 %0, 1, 0, p;\n"
                      "}\n" : "=r"(done) : "r"(barrier), "r"(parity) : "memory");
         if (done) return true;
@@ -162,6 +163,12 @@ __device__ __forceinline__ void la_expect_tx(la_u32 barrier, la_u32 bytes)
     asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" :: "r"(barrier), "r"(bytes) : "memory");
 }
 
+// Fetches a descriptor that copies will use.
+__device__ __forceinline__ void la_prefetch_tensor_map(const la_tensor_map* map)
+{
+    asm volatile("prefetch.tensormap [%0];" :: "l"(map) : "memory");
+}
+
 // The barrier of one role: id 1 to 15, all its threads (whole warps).
 __device__ __forceinline__ void la_role_barrier(la_u32 id, la_u32 threads)
 {
@@ -212,7 +219,7 @@ __device__ __forceinline__ bool la_wait_parity_cluster(la_u32 barrier, la_u32 pa
         la_u32 done;
         asm volatile("{\n"
                      ".reg .pred p;\n"
-                     "mbarrier.test_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2;\n"
+                     "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2;\n"
                      "selp.u32 %0, 1, 0, p;\n"
                      "}\n" : "=r"(done) : "r"(barrier), "r"(parity) : "memory");
         if (done) return true;

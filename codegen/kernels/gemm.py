@@ -8,7 +8,7 @@ the same time share rows of A and B in the L2 cache.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
@@ -19,28 +19,31 @@ from layoutalg.codegen.kernel import KernelSource, checked_name
 from layoutalg.codegen.kernels import answer
 from layoutalg.codegen.kernels.answer import CHECK, PERSISTENT_GRID
 from layoutalg.codegen.kernels.arguments import ArrayArgument, Place, checked_places
+from layoutalg.codegen.kernels.gemm_forms import GROUP_ROWS, LINE_BYTES, WARPS, Form, fitted, forms
 from layoutalg.codegen.kernels.ring import checked_tiles, mover, tile_plan, tiles_of_block
 from layoutalg.codegen.launch import place_map
-from layoutalg.codegen.pipeline.emission import Emitted, emit, launch_registers
-from layoutalg.codegen.pipeline.program import WARP, Loop, Program, Worker
+from layoutalg.codegen.pipeline.emission import REGISTERS, Emitted, emit, launch_registers
+from layoutalg.codegen.pipeline.program import SLOT_ALIGN, WARP, Loop, Program, Worker
 from layoutalg.codegen.prelude import wgmma_prelude
 from layoutalg.codegen.thread_numbers import Numbers
 from layoutalg.ground.record import Checked
 from layoutalg.proofs.dtypes import element_type
 from layoutalg.proofs.pipeline.document import Barrier, Buffer, Op, Pipeline, Role
+from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.proofs.wgmma import OperandPlan
 from layoutalg.synth.wgmma.plan import wgmma
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
+from layoutalg.targets.nvidia.tensormap.limits import MAX_SMEM_BYTES
 from layoutalg.targets.nvidia.wgmma import require_wgmma
 
 SPAN: Final = SWIZZLE_TABLE["128B"].span_bytes
-GROUP_ROWS: Final = 64
-"""Rows of a warpgroup multiply (PTX ISA 9.1, section 9.7.15.2)."""
-WARPS: Final = 4
 RESULTS: Final = {"bf16": "la_pack_bf16", "f16": "la_pack_f16"}
 LOADER_REGISTERS: Final = 40
 OTHER_REGISTERS: Final = 32
 """Registers of a thread that multiplies beside its accumulators: measured with ptxas 13.0, which needs 26."""
+BARRIERS_BYTES: Final = 256
+"""Room for barriers, 16 bytes a slot, and the word of waits that gave up."""
+PARAMETERS: Final = ((MAP_TYPE, "map_a"), (MAP_TYPE, "map_b"), (MAP_TYPE, "map_d"), ("int", PERSISTENT_GRID))
 INPUTS: Final = {"bf16": 16, "f16": 16, "e4m3": 32, "e5m2": 32}
 """Operand types, and K of their instruction."""
 
@@ -55,22 +58,18 @@ class MatmulKernel(Checked):
     Args:
         emitted: The kernel, its pipeline and the proof.
         shape: (M, N, K).
-        tile: (M, N, K) of a tile.
-        stages: Slots of the ring.
+        form: Tile, warpgroups, cluster and stages.
         maps: Descriptors of A, B and D, relative to their addresses.
         arrays: The arrays that it takes.
         blocks: The number of tiles; any smaller number of whole clusters works as well.
-        cluster: Blocks of a cluster.
     """
 
     emitted: Emitted
     shape: tuple[int, int, int]
-    tile: tuple[int, int, int]
-    stages: int
+    form: Form
     maps: tuple[bytes, bytes, bytes]
     arrays: tuple[ArrayArgument, ...]
     blocks: int
-    cluster: int = 1
 
     @property
     def kernel(self) -> KernelSource:
@@ -96,8 +95,8 @@ class MatmulKernel(Checked):
             status: Array for one status word per block, 1 on success; by default a new array.
         """
         count = CHECK.integer(self.blocks if blocks is None else blocks, "blocks", 1, self.blocks + 1)
-        if count % self.cluster:
-            raise CHECK.malformed("blocks", f"must be a multiple of {self.cluster}, whole clusters", count)
+        if count % self.form.cluster:
+            raise CHECK.malformed("blocks", f"must be a multiple of {self.form.cluster}, whole clusters", count)
         addresses = checked_places(self.arrays, {"a": a, "b": b, "d": d})
         if status is None:
             status = np.zeros(count, dtype=np.int32)
@@ -106,7 +105,9 @@ class MatmulKernel(Checked):
         return [*[place_map(raw, at) for raw, at in zip(self.maps, addresses, strict=True)], count, status]
 
 
-def matmul_pipeline(stages: int, consumers: int, a: int, b: int, result: int, cluster: int = 1) -> Pipeline:
+def matmul_pipeline(
+    stages: int, consumers: int, a: int, b: int, result: int, cluster: int = 1, behind: int = 0
+) -> Pipeline:
     """Return the pipeline: a ring of tiles of A and B, and one slot of results for each consumer.
 
     The blocks of a cluster have rows of A of their own and share columns of B: each loads its part for all.
@@ -118,6 +119,7 @@ def matmul_pipeline(stages: int, consumers: int, a: int, b: int, result: int, cl
         b: Bytes of a tile of B.
         result: Bytes of a result on its way out.
         cluster: Blocks of a cluster.
+        behind: Multiplies that may still run when the next are started; their slots are handed back later.
 
     Example:
         >>> from layoutalg.proofs.pipeline import verify
@@ -131,16 +133,19 @@ def matmul_pipeline(stages: int, consumers: int, a: int, b: int, result: int, cl
         Op("tma_load", buf="B", bar="full", bytes=b // cluster, multicast=everyone),
     )  # fmt: skip
     multiply = (
-        Op("wait", bar="full"), Op("mma", buf="A"), Op("mma", buf="B"), Op("mma_commit"), Op("mma_wait", n=0),
-        Op("arrive", bar="empty", n=WARPS, to=everyone),
+        Op("wait", bar="full"), Op("mma", buf="A"), Op("mma", buf="B"), Op("mma_commit"), Op("mma_wait", n=behind),
+        Op("arrive", bar="empty", n=WARPS, off=-behind, to=everyone),
     )  # fmt: skip
+    last = [Op("arrive", bar="empty", n=WARPS, off=-back, to=everyone) for back in range(behind, 0, -1)]
     roles = [Role("load", loop=load)]
     for which in range(consumers):
         buffer = f"C{which}"
         store = (
-            Op("bulk_wait"), Op("write", buf=buffer), Op("proxy_fence"), Op("tma_store", buf=buffer), Op("bulk_commit"),
+            Op("mma_wait"), Op("bulk_wait"), Op("write", buf=buffer), Op("proxy_fence"), Op("tma_store", buf=buffer),
+            Op("bulk_commit"),
         )  # fmt: skip
-        roles += [Role(f"math{which}", loop=multiply), Role(f"store{which}", loop=store, post=(Op("bulk_wait"),))]
+        roles.append(Role(f"math{which}", loop=multiply, post=(Op("mma_wait"), *last) if behind else ()))
+        roles.append(Role(f"store{which}", loop=store, post=(Op("bulk_wait"),)))
     return Pipeline(
         stages,
         (("full", Barrier(1, stages)), ("empty", Barrier(cluster * consumers * WARPS, stages))),
@@ -155,15 +160,10 @@ def gemm_kernel(
     dtype: object = "bf16",
     target: str = "sm_90a",
     *,
-    tile: Sequence[int] | None = None,
-    stages: int = 4,
-    consumers: int = 2,
+    form: Form | None = None,
     result: str = "bf16",
-    cluster: int = 1,
     major_a: str = "K",
     major_b: str = "K",
-    together: int = 16,
-    out_columns: int = 128,
     name: str | None = None,
 ) -> MatmulKernel:
     """Return the kernel that computes D = A B^T with float accumulators.
@@ -174,15 +174,10 @@ def gemm_kernel(
         shape: (M, N, K); rows of A, B and D must be multiples of 16 bytes.
         dtype: Type of A and B: bf16, f16, e4m3, e5m2.
         target: A target with ``wgmma``.
-        tile: (M, N, K) of a tile: M a multiple of 64 times ``consumers``, N a multiple of 16 up to 256, K 128 bytes.
-        stages: Slots of the ring, 2 to 8.
-        consumers: Warpgroups that multiply, 1 to 3.
+        form: Tile, warpgroups, cluster; by default the first of ``gemm_forms.forms``.
         result: Type of D: bf16 or f16.
-        cluster: Blocks that share the columns of a tile, 1, 2 or 4: each loads a part of B for all.
         major_a: ``"K"``: A is M x K row-major; ``"MN"``: K x M row-major, for 16-bit types.
         major_b: ``"K"``: B is N x K row-major; ``"MN"``: K x N row-major, for 16-bit types.
-        together: Rows of tiles that are taken together.
-        out_columns: Columns of a result that leave at once.
         name: Kernel symbol.
 
     Raises: MalformedError: LA945, LA340, LA985. InfeasibleError: LA946, LA948. AdmissibilityError: no descriptor does
@@ -203,56 +198,46 @@ def gemm_kernel(
     require_wgmma(target)
     size = kind.bits // 8
     depth = SPAN // size
-    tm, tn, tk = (128, 256, depth) if tile is None else answer.checked_shape(tile, 3)
-    CHECK.integer(consumers, "consumers", 1, 4)
-    if tm % (GROUP_ROWS * consumers) or tn % 16 or tn > 256 or tk != depth:
-        rule = f"must have a multiple of {GROUP_ROWS * consumers} rows, of 16 columns up to 256, and K {depth}"
-        raise CHECK.malformed("tile", rule, (tm, tn, tk))
-    columns = CHECK.integer(out_columns, "out_columns", 16, 257)
-    if tn % columns or columns % 16 or (columns > 64 and columns % 64):
-        raise CHECK.malformed("out_columns", f"must divide {tn}, be a multiple of 16, and of 64 above that", columns)
-    CHECK.integer(stages, "stages", 2, 9)
-    if CHECK.integer(cluster, "cluster", 1, 9) and (
-        tn % (cluster * (16 if major_b == "K" else 64)) or cluster & (cluster - 1)
-    ):
-        raise CHECK.malformed("cluster", f"must be a power of two that divides the {tn} columns of a tile", cluster)
-    held, launched = tm // consumers * tn // (WARPS * WARP), launch_registers((1 + consumers) * WARPS * WARP)
-    if held > launched - OTHER_REGISTERS:
-        rule = f"must need at most {launched - OTHER_REGISTERS} accumulators per thread with {consumers} consumers"
-        raise CHECK.malformed("tile", rule, held)
+    lengths = [extents[major == "K"] * size for extents, major in (((m, k), major_a), ((n, k), major_b))]
+    even = all(length % LINE_BYTES == 0 for length in lengths)
+    chosen = CHECK.kind(forms((m, n, k), size, even)[0][1] if form is None else form, Form, "form")
+    _registers(chosen)
+    across = chosen.columns // chosen.cluster
+    if major_b == "MN" and across % 64:
+        raise CHECK.malformed("form", "must have 64 columns of B per block where B is N-major", across)
+    room = MAX_SMEM_BYTES - SLOT_ALIGN - BARRIERS_BYTES
+    sizes = (chosen.rows + chosen.columns) * SPAN, chosen.consumers * GROUP_ROWS * chosen.leaving * 2
+    chosen = fitted(chosen, *sizes, room)
+    sides = {"A": ((m, k), chosen.rows, chosen.rows, major_a), "B": ((n, k), chosen.columns, across, major_b)}
     plans = {
-        side: tile_plan(_ordered(extents, major), kind.name, _ordered(part, major), "128B", target, "load")
-        for side, extents, part, major in (
-            ("A", (m, k), (tm, tk), major_a),
-            ("B", (n, k), (tn // cluster, tk), major_b),
-        )
+        side: tile_plan(_ordered(extents, major), kind.name, _ordered((own, depth), major), "128B", target, "load")
+        for side, (extents, _, own, major) in sides.items()
     }
-    plans |= {
-        "D": tile_plan((m, n), result, (GROUP_ROWS, columns), "128B" if columns >= 64 else "NONE", target, "store"),
-    }
-    sides = (("A", tm, major_a), ("B", tn, major_b))
-    a, b = (_operand(side, kind.name, (rows, tk), major, target) for side, rows, major in sides)
-    pipeline = matmul_pipeline(
-        stages,
-        consumers,
-        plans["A"].expect_tx_bytes,
-        cluster * plans["B"].expect_tx_bytes,
-        GROUP_ROWS * columns * 2,
-        cluster,
-    )
-    mt, nt = checked_tiles((m, n), (cluster * tm, tn), 1)
+    swizzle = "128B" if chosen.leaving >= 64 else "NONE"
+    plans["D"] = tile_plan((m, n), result, (GROUP_ROWS, chosen.leaving), swizzle, target, "store")
+    a, b = (_operand(side, kind.name, (rows, depth), major, target) for side, (_, rows, _, major) in sides.items())
+    mt, nt = checked_tiles((m, n), (chosen.cluster * chosen.rows, chosen.columns), 1)
     name = f"la_gemm_{m}x{n}x{k}_{kind.name}" if name is None else checked_name(name)
-    program = _program(pipeline, plans, (a, b), (mt, nt, -(-k // tk)), (tm, tn, tk), consumers, result, columns,
-                       CHECK.integer(together, "together", 1), name, cluster)  # fmt: skip
-    title = f"D[{m}, {n}] = A[{m}, {k}] B[{n}, {k}]^T, {kind.name} to {result}, tiles of {tm} x {tn} x {tk}."
-    emitted = emit(program, name, target, title=title)
+    product = _Product(name, chosen, plans, a, b, (mt, nt, -(-k // depth)), result)
+    what = f"D[{m}, {n}] = A[{m}, {k}] B[{n}, {k}]^T, {kind.name} to {result}"
+    emitted = emit(
+        product.program(), name, target, title=f"{what}, tiles of {chosen.rows} x {chosen.columns} x {depth}."
+    )
     arrays = (
         ArrayArgument("a", _ordered((m, k), major_a), size, 128),
         ArrayArgument("b", _ordered((n, k), major_b), size, 128),
         ArrayArgument("d", (m, n), 2, 128, written=True),
     )  # fmt: skip
     maps = (plans["A"].raw, plans["B"].raw, plans["D"].raw)
-    return MatmulKernel(emitted, (m, n, k), (tm, tn, tk), stages, maps, arrays, mt * nt * cluster, cluster)
+    return MatmulKernel(emitted, (m, n, k), chosen, maps, arrays, mt * nt * chosen.cluster)
+
+
+def _registers(form: Form) -> None:
+    """Refuse accumulators that a thread has no registers for."""
+    room = launch_registers((1 + form.consumers) * WARPS * WARP) - OTHER_REGISTERS
+    if form.accumulators > room:
+        rule = f"must need at most {room} accumulators per thread with {form.consumers} consumers"
+        raise CHECK.malformed("form", rule, form.accumulators)
 
 
 def _ordered(extents: tuple[Part, Part], major: str) -> tuple[Part, Part]:
@@ -288,80 +273,125 @@ _TILE = """\
 const int tile = (int)blockIdx.x{cluster} + turn * (blocks{cluster});
 const int group = tile / {whole} * {together}, rest = tile % {whole};
 const int rows = {mt} - group < {together} ? {mt} - group : {together};
-const int row = {own}(group + rest % rows) * {all_rows}, column = rest / rows * {tn};
+const int row = {own}(group + rest % rows) * {rows}, column = rest / rows * {columns};
 """
 
 
-def _program(
-    pipeline: Pipeline, plans: dict[str, Any], operands: tuple[OperandPlan, OperandPlan], counts: tuple[int, int, int],
-    tile: tuple[int, int, int], consumers: int, result: str, columns: int, together: int, name: str, cluster: int,
-) -> Program:  # fmt: skip
-    (mt, nt, kt), (tm, tn, tk) = counts, tile
-    parts = tm // GROUP_ROWS // consumers * (tn // columns)
-    where = _TILE.format(
-        whole=together * nt, together=together, mt=mt, tn=tn, all_rows=cluster * tm,
-        own=f"(int)la_cluster_rank() * {tm} + " if cluster > 1 else "", cluster=f" / {cluster}" if cluster > 1 else "",
-    )  # fmt: skip
-    shared: tuple[str, tuple[str, str]] = ("$B, $bar", ("column", f"step * {tk}"))
-    if cluster > 1:
-        part = f"(int)la_cluster_rank() * {tn // cluster}"
-        there = f"$B + la_cluster_rank() * {plans['B'].expect_tx_bytes}, $bar, $mask"
-        shared = there, (f"column + {part}", f"step * {tk}")
-    load = tuple([
-        (f"loop[{place}]", f"{name}_{side}(&map_{side}, {slot}, {', '.join(_ordered(at, major))});")
-        for place, side, slot, at, major in (
-            (2, "a", "$A, $bar", ("row", f"step * {tk}"), operands[0].major),
-            (3, "b", *shared, operands[1].major),
+@dataclass(frozen=True, slots=True)
+class _Product:
+    """What the text of a product is made of.
+
+    Args:
+        name: Kernel symbol.
+        form: The form.
+        plans: Copies of A, B and D.
+        a: Descriptors of A.
+        b: Descriptors of B.
+        counts: Tiles in M (of all blocks of a cluster), in N, and steps in K.
+        result: Type of D.
+    """
+
+    name: str
+    form: Form
+    plans: Mapping[str, TensorMapPlan]
+    a: OperandPlan
+    b: OperandPlan
+    counts: tuple[int, int, int]
+    result: str
+
+    def program(self) -> Program:
+        """Return the program."""
+        form, (mt, nt, kt) = self.form, self.counts
+        numbers = Numbers()
+        multiply = _multiply((self.a, self.b), form)
+        write = write_text(form.leaving, self.result, numbers)
+        store = (("loop[0]", "la_settle(acc);"), ("loop[2]", write), ("loop[4]", self._leave()))
+        start = numbers.declared().replace("    const", "const") + f"float acc[{form.accumulators}];"
+        threads = form.consumers * WARPS * WARP
+        most = (REGISTERS - LOADER_REGISTERS * WARPS * WARP) // threads // 8 * 8
+        workers = (
+            Worker((Loop("load", self._load(), f"{kt}"),), WARPS, elected=True,
+                   registers=LOADER_REGISTERS, turn=self._tile()),
+            Worker(
+                (Loop("math", (("loop[2]", multiply),), f"{kt}"), Loop("store", store, f"{form.parts}", unroll=True)),
+                WARPS, form.consumers, registers=min(most, 240), start=start, turn=self._tile(),
+            ),
+        )  # fmt: skip
+        plans = (("A", self.plans["A"]), ("B", self.plans["B"]), ("C0", self.plans["D"]))
+        return Program(
+            self._pipeline(), workers, PARAMETERS, plans=plans, turns=tiles_of_block(mt * nt, form.cluster),
+            before=self._before() + "".join(numbers.tables),
+        )  # fmt: skip
+
+    def _pipeline(self) -> Pipeline:
+        form = self.form
+        a, b = self.plans["A"].expect_tx_bytes, form.cluster * self.plans["B"].expect_tx_bytes
+        leaving = GROUP_ROWS * form.leaving * 2
+        return matmul_pipeline(form.stages, form.consumers, a, b, leaving, form.cluster, form.behind)
+
+    def _before(self) -> str:
+        """Device functions."""
+        movers = [
+            mover(self.plans["A"], f"{self.name}_a", "Loads a tile of A."),
+            mover(self.plans["B"], f"{self.name}_b", "Loads a tile of B.", self.form.cluster > 1),
+            mover(self.plans["D"], f"{self.name}_d", "Stores a part of a result."),
+        ]
+        return wgmma_prelude(self.a.problem.dtype, self.b.rows) + SETTLE + "".join(movers)
+
+    def _tile(self) -> str:
+        """Where the tile of a turn is."""
+        form, (mt, nt, _) = self.form, self.counts
+        alone = form.cluster == 1
+        return _TILE.format(
+            whole=form.together * nt, together=form.together, mt=mt,
+            columns=form.columns, rows=form.cluster * form.rows,
+            own="" if alone else f"(int)la_cluster_rank() * {form.rows} + ",
+            cluster="" if alone else f" / {form.cluster}",
+        )  # fmt: skip
+
+    def _load(self) -> tuple[tuple[str, str], ...]:
+        """The copies of a step."""
+        step = f"step * {self.a.problem.shape[1]}"
+        slot, column = "$B, $bar", "column"
+        if self.form.cluster > 1:
+            slot = f"$B + la_cluster_rank() * {self.plans['B'].expect_tx_bytes}, $bar, $mask"
+            column += f" + (int)la_cluster_rank() * {self.form.columns // self.form.cluster}"
+        first, second = (
+            ", ".join(_ordered((where, step), each.major)) for where, each in (("row", self.a), (column, self.b))
         )
-    ])  # fmt: skip
-    numbers = Numbers()
-    multiply, registers = _multiply(operands, tile, consumers)
-    write = write_text(columns, result, numbers)
-    leave = f"{name}_d(&map_d, $C, row + which * {tm // consumers} + step / {tn // columns} * {GROUP_ROWS}, "
-    leave += f"column + step % {tn // columns} * {columns});"
-    before = wgmma_prelude(operands[0].problem.dtype, operands[1].rows) + SETTLE
-    before += mover(plans["A"], f"{name}_a", "Loads a tile of A.") + mover(
-        plans["B"], f"{name}_b", "Loads a tile of B.", cluster > 1
-    )
-    before += mover(plans["D"], f"{name}_d", "Stores a part of a result.")
-    threads = (1 + consumers) * WARPS * WARP
-    most = (65536 - LOADER_REGISTERS * WARPS * WARP) // (consumers * WARPS * WARP) // 8 * 8
-    workers = (
-        Worker((Loop("load", load, f"{kt}"),), WARPS, elected=True, registers=LOADER_REGISTERS, turn=where),
-        Worker(
-            (Loop("math", (("loop[2]", multiply),), f"{kt}"),
-             Loop("store", (("loop[1]", write), ("loop[3]", leave)), f"{parts}", unroll=True)),
-            WARPS, consumers, registers=min(most, 240) if threads > 256 else 0,
-            start=numbers.declared().replace("    const", "const") + f"float acc[{registers}];", turn=where,
-        ),
-    )  # fmt: skip
-    parameters = ((MAP_TYPE, "map_a"), (MAP_TYPE, "map_b"), (MAP_TYPE, "map_d"), ("int", PERSISTENT_GRID))
-    return Program(
-        pipeline, workers, parameters, plans=(("A", plans["A"]), ("B", plans["B"]), ("C0", plans["D"])),
-        turns=tiles_of_block(mt * nt, cluster), before=before + "".join(numbers.tables),
-    )  # fmt: skip
+        return (
+            ("loop[2]", f"{self.name}_a(&map_a, $A, $bar, {first});"),
+            ("loop[3]", f"{self.name}_b(&map_b, {slot}, {second});"),
+        )
+
+    def _leave(self) -> str:
+        """The store of a part."""
+        form = self.form
+        across = form.columns // form.leaving
+        row = f"row + which * {form.rows // form.consumers} + step / {across} * {GROUP_ROWS}"
+        return f"{self.name}_d(&map_d, $C, {row}, column + step % {across} * {form.leaving});"
 
 
-def _multiply(operands: tuple[OperandPlan, OperandPlan], tile: tuple[int, int, int], consumers: int) -> tuple[str, int]:
-    """Statements that multiply a consumer's rows of a slot, and the number of accumulators."""
+def _multiply(operands: tuple[OperandPlan, OperandPlan], form: Form) -> str:
+    """Statements that multiply a consumer's rows of a slot."""
     a, b = operands
     words = [{(part.mn, part.k): part.encoded for part in plan.tiles} for plan in operands]
-    k, rows, each = a.problem.instruction_k, tile[0] // consumers, b.rows // 2
-    moved = words[0][rows, 0] - words[0][0, 0] if consumers > 1 else 0
+    k, rows, each = a.problem.instruction_k, form.rows // form.consumers, b.rows // 2
+    moved = words[0][rows, 0] - words[0][0, 0] if form.consumers > 1 else 0
     if any(words[0][mn, at] != words[0][mn % rows, at] + mn // rows * moved for mn, at in words[0]):
-        raise CHECK.malformed("tile", "must have equal steps from consumer to consumer", tile)
+        raise CHECK.malformed("form", "must have equal steps from consumer to consumer", form)
     lines = ["la_wgmma_fence();"]
-    lines.append(f"const la_u64 a = (($A & 0x3FFFF) >> 4){f' + which * {moved}' if consumers > 1 else ''};")
+    lines.append(f"const la_u64 a = (($A & 0x3FFFF) >> 4) + which * {moved};")
     lines.append("const la_u64 b = (($B & 0x3FFFF) >> 4);")
     turned = f"<{a.transpose}, {b.transpose}>" if k == 16 else ""
-    parts = list(itertools.product(range(0, rows, GROUP_ROWS), range(0, tile[1], b.rows)))
+    parts = list(itertools.product(range(0, rows, GROUP_ROWS), range(0, form.columns, b.rows)))
     for number, (row, column) in enumerate(parts):
         held = "acc" if len(parts) == 1 else f"*(float (*)[{each}])(acc + {number * each})"
-        for at in range(0, tile[2], k):
+        for at in range(0, a.problem.shape[1], k):
             left, right = words[0][row, at], words[1][column, at]
             call = f"la_wgmma_m64n{b.rows}k{k}_{a.problem.dtype}{turned}"
             lines.append(f"{call}({held}, a + {left:#x}ull, b + {right:#x}ull, {'1' if at else 'step > 0'});")
-    return "\n".join(lines), len(parts) * each
+    return "\n".join(lines)
 
 
 def write_text(
@@ -379,7 +409,7 @@ def write_text(
     """
     t = np.arange(WARPS * WARP)
     row, half = t // WARP * 16 + t % 16, t % WARP // 16
-    pack, lines = RESULTS[result], [f"la_settle({sums});"]
+    pack, lines = RESULTS[result], list[str]()
     panel = min(columns, 64)
     for group in range(columns // 16):
         chunk = group % (panel // 16) * 2 + half

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from string import Template
 
+from layoutalg.codegen.cuda import MAP_TYPE
 from layoutalg.codegen.kernel import STATUS_DONE, STATUS_TIMEOUT, KernelSource, checked_name, signature
 from layoutalg.codegen.kernels.answer import fitting
 from layoutalg.codegen.pipeline.program import CHECK, SLOT_ALIGN, WARP, Loop, Program, Worker
@@ -122,6 +123,8 @@ def emit(program: Program, name: str, target: str = "sm_90a", *, title: str = ""
     for barrier, ring in program.pipeline.barriers:
         each = f"la_mbarrier_init(shared + {memory.barriers[barrier]} + {BARRIER_BYTES} * slot, {ring.count});"
         inits.append(f"        for (int slot = 0; slot < {ring.slots}; ++slot) {each}  // {barrier}\n")
+    maps = [name for kind, name in program.parameters if kind == MAP_TYPE]
+    inits += [f"        la_prefetch_tensor_map(&{name});\n" for name in maps]
     prelude = TENSOR_PRELUDE + PIPELINE_PRELUDE + CLUSTER_PRELUDE * (program.pipeline.cluster > 1)
     threads, cluster = program.warps * WARP, program.pipeline.cluster
     parameters = (*program.parameters, ("int*", "status"))

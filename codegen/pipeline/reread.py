@@ -7,7 +7,7 @@ arrivals of all threads add up to the op's. Where one thread signals for others,
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -15,20 +15,22 @@ from typing import NamedTuple
 from layoutalg.codegen.compile import to_ptx
 from layoutalg.codegen.kernel import KernelSource
 from layoutalg.codegen.pipeline.program import WARP
-from layoutalg.codegen.pipeline.ptx import program
+from layoutalg.codegen.pipeline.ptx import not_followed, program
 from layoutalg.codegen.pipeline.thread import RANK_SHIFT, Event, Thread, Value
-from layoutalg.ground.errors import Diagnostic, RepresentabilityError
 from layoutalg.ground.refusal import Broken
 from layoutalg.proofs.pipeline.document import Op, Part, Pipeline, Role
 
 LANES = (0, 1, 31)
 """The lanes of each warp that are run: lane 0 is the one that ``elect`` chooses, lane 1 stands for those up to 30."""
+WARPGROUP = 4
 _LOADS, _STORES = ("expect", "arrive_tx", "tma_load"), ("tma_store", "bulk_commit", "bulk_wait")
 _ASYNC = ("cp_async_commit", "cp_async_wait", "cp_async_arrive")
 _ALL = ("wait", "mma", "mma_commit", "mma_wait")
 _RUNS = ("tma_load", "tma_store", "mma")
 _ACCESSES = ("read", "write", "cp_async")
 _COMPARED = ("arrive", *_ALL, *_LOADS, *_STORES, *_ASYNC)
+_SIGNALS = ("arrive", "arrive_tx", "tma_load", "tma_store")
+_AFTER = {"read": ("write",), "mma": ("write",), "write": ("read", "write")}
 _TOUCHES = ("read", "write", "mma_wait", "proxy_fence")
 
 
@@ -198,40 +200,61 @@ class _DifferenceError(Exception):
 
 def _names(kernel: KernelSource, pipeline: Pipeline, cluster: int) -> None:
     """The kernel's rings and roles are those of the document."""
-    suffixes = [f"@{rank}" for rank in range(cluster)] if cluster > 1 else [""]
-    barriers = {(name + suffix, slots) for name, _, slots in kernel.barriers for suffix in suffixes}
-    roles = {(name + suffix, 0) for name, _, _ in kernel.roles for suffix in suffixes}
+    ranks = range(cluster) if cluster > 1 else [None]
+    barriers = {(_own(name, rank), slots) for name, _, slots in kernel.barriers for rank in ranks}
     for what, has, wanted in (
         ("barriers", barriers, {(name, ring.slots) for name, ring in pipeline.barriers}),
-        ("roles", roles, {(role.name, 0) for role in pipeline.roles}),
+        ("roles", {(name, 0) for name, _, _ in kernel.roles}, {(r.name.split("@")[0], 0) for r in pipeline.roles}),
     ):
         if has != wanted:
             because = f"the kernel's {what} are not those of the pipeline"
             raise _DifferenceError("EMIT_NAMES", because, expected=sorted(wanted), found=sorted(has))
     for role in pipeline.roles:
         for part, place, op in role.ops():
-            if op.op == "mma_arrive":
-                where = f"{role.name}.{part}[{place}]"
-                because = "tcgen05 is not read back from PTX"
-                raise RepresentabilityError(Diagnostic("LA980", "this op cannot be followed", (where,), because))
+            if op.op not in (*_COMPARED, *_ACCESSES, "proxy_fence"):
+                raise not_followed(f"{role.name}.{part}[{place}]", f"the op {op.op} is not read back from PTX")
+
+
+def _own(name: str, rank: int | None) -> str:
+    """The name of a ring or role of a block of a cluster."""
+    return name if rank is None else f"{name}@{rank}"
 
 
 def _loads(roles: Sequence[Role]) -> bool:
     return any(op.op == "tma_load" for role in roles for _, _, op in role.ops())
 
 
-@dataclass(slots=True)
-class _Done:
-    """A thread's part: (step, barriers of threads before it, of its warp before it), arrivals, barriers of threads."""
-
-    marks: list[tuple[int, int, int]] = field(default_factory=list)
-    arrivals: dict[int, int] = field(default_factory=dict)
-    bars: list[tuple[int, int]] = field(default_factory=list)
-    performed: set[int] = field(default_factory=set)
-
-
 _At = tuple[int, int]
 """A thread: warp and lane."""
+_Mark = tuple[int, int, int]
+"""A step that a thread does, after so many barriers of threads, and of its warp."""
+
+
+@dataclass(slots=True)
+class _Done:
+    """What a thread did: its part of the steps, counts of its arrivals, barriers of threads."""
+
+    marks: list[_Mark] = field(default_factory=list)
+    arrivals: dict[int, int] = field(default_factory=dict)
+    bars: list[tuple[int, int]] = field(default_factory=list)
+    performed: dict[int, _Mark] = field(default_factory=dict)  # the first mark of each
+
+    def mark(self, place: int, warp_bars: int) -> None:
+        """Note a step."""
+        found = (place, len(self.bars), warp_bars)
+        self.marks.append(found)
+        self.performed.setdefault(place, found)
+
+    def latest(self, wanted: list[Step]) -> dict[str, list[_Mark]]:
+        """The marks of each kind of op, and of each kind and slot, by step; each with the most barriers up to it."""
+        found: dict[str, list[_Mark]] = {}
+        for place, bars, warp_bars in sorted(self.marks):
+            step = wanted[place]
+            for key in (step.op.op, f"{step.op.op} {step.op.buf}[{step.buf}]"):
+                marks = found.setdefault(key, [])
+                most = marks[-1] if marks else (0, 0, 0)
+                marks.append((place, max(bars, most[1]), max(warp_bars, most[2])))
+        return found
 
 
 class _Comparison:
@@ -240,12 +263,13 @@ class _Comparison:
     def __init__(self, kernel: KernelSource, pipeline: Pipeline, cluster: int, lanes: Sequence[int]) -> None:
         self.kernel, self.pipeline, self.cluster, self.lanes = kernel, pipeline, cluster, lanes
         self.weights = {lane: after - lane for lane, after in zip(lanes, [*lanes[1:], WARP], strict=True)}
+        self.places: dict[tuple[str, int], int] = {}
         self.starts: list[int] = []
         self.slots: list[tuple[tuple[str, int], int]] = []  # buffer and slot, end; sorted like starts
-        self.shapes: dict[str, tuple[int, ...]] = {}
+        self.shapes: dict[tuple[str, int], tuple[int, ...]] = {}  # of an op and a warpgroup
         self.trips = self.rank = 0
         self.barriers = {
-            self.base(to) + first + 8 * slot: (self.own(name, to), slot)
+            self.base(to) + first + 8 * slot: (_own(name, to if cluster > 1 else None), slot)
             for to in range(cluster)
             for name, first, slots in kernel.barriers
             for slot in range(slots)
@@ -260,6 +284,7 @@ class _Comparison:
             other = before if before and before[1] > start else self.slots[at]
             because = f"{slot[0]}[{slot[1]}] and {other[0][0]}[{other[0][1]}] share bytes"
             raise _DifferenceError("EMIT_SLOT", because, byte=start, N=self.trips)
+        self.places[slot] = start
         self.starts.insert(at, start)
         self.slots.insert(at, (slot, start + size))
 
@@ -267,10 +292,6 @@ class _Comparison:
         """The buffer and slot of a shared address."""
         at = bisect_right(self.starts, address) - 1
         return self.slots[at][0] if at >= 0 and address < self.slots[at][1] else None
-
-    def own(self, name: str, rank: int) -> str:
-        """The name of a ring or role of a block."""
-        return f"{name}@{rank}" if self.cluster > 1 else name
 
     def base(self, rank: int) -> int:
         """Where the dynamic shared memory of a block begins."""
@@ -295,13 +316,14 @@ class _Comparison:
         workers: dict[tuple[int, int], list[Role]] = {}
         roles = {role.name: role for role in self.pipeline.roles}
         for name, first, many in self.kernel.roles:
-            workers.setdefault((first, many), []).append(roles[self.own(name, rank)])
+            if role := roles.get(_own(name, rank if self.cluster > 1 else None)):  # some blocks lack some roles
+                workers.setdefault((first, many), []).append(role)
         free, own = set(threads), dict(launch.trips)
         for (first, many), group in sorted(workers.items(), key=lambda item: not _loads(item[1])):
             mine = {at: threads[at] for at in threads if first <= at[0] < first + many}
             free -= set(mine)
-            self.worker(list(steps(self.pipeline, group, [own.get(role.name, trips) for role in group], launch.turns)),
-                        mine, many, group[0].name)  # fmt: skip
+            counts = [own.get(role.name, trips) for role in group]
+            self.worker(list(steps(self.pipeline, group, counts, launch.turns)), mine, many, group[0].name)
         for at in free:
             for event in threads[at]:
                 if event.kind in _COMPARED:
@@ -405,29 +427,29 @@ class _Comparison:
 
     def handed_over(self, wanted: list[Step], done: dict[_At, _Done]) -> None:
         """What threads did before another one signals for them is separated from it by a barrier of threads."""
+        latest = {at: part.latest(wanted) for at, part in done.items()}
         for place, step in enumerate(wanted):
-            share = [at for at in done if place in done[at].performed]
-            if step.op.op not in ("arrive", "arrive_tx", "tma_load", "tma_store", "write"):
-                continue
-            for other, part in done.items():
-                near = [at for at in share if at[0] == other[0]]
-                owners = [] if other in share else near or share
-                for at in owners if step.op.op != "write" else []:
-                    self.before(wanted, part, other, done[at], at, place, _TOUCHES)
-                for at in share if step.op.op in ("arrive", "write") else []:
-                    if at != other:
-                        self.before(wanted, part, other, done[at], at, place, ("bulk_wait",))
+            op, share = step.op, [at for at in done if place in done[at].performed]
+            for one in done:
+                near = [at for at in share if at[0] == one[0]]
+                after: dict[str, list[_At]] = {}
+                if op.op in _SIGNALS and one not in share:
+                    after |= dict.fromkeys(_TOUCHES, near or share)
+                if op.op in ("arrive", "write"):
+                    after["bulk_wait"] = share
+                for kind in _AFTER.get(op.op, ()):
+                    after[f"{kind} {op.buf}[{step.buf}]"] = share
+                for key, others in after.items():
+                    marks = latest[one].get(key, ())
+                    before = bisect_left(marks, (place,))
+                    for other in others if before else ():
+                        self.separate(wanted, marks[before - 1], one, done[other].performed[place], other)
 
-    def before(
-        self, wanted: list[Step], first: _Done, one: _At, then: _Done, other: _At, place: int, kinds: Sequence[str]
-    ) -> None:
-        """The last op of these kinds of one thread lies before a step of another thread, with a barrier in between."""
-        inner = one[0] == other[0]
-        mark = next(mark for mark in then.marks if mark[0] == place)
-        last = next((m for m in reversed(first.marks) if m[0] < place and wanted[m[0]].op.op in kinds), None)
-        if last and not (last[1] < mark[1] or (inner and last[2] < mark[2])):
-            step, what = wanted[place], wanted[last[0]]
-            because = f"no barrier of threads between {what} of thread {WARP * one[0] + one[1]} and {step}"
+    def separate(self, wanted: list[Step], last: _Mark, one: _At, mark: _Mark, other: _At) -> None:
+        """Refuse what one thread did last and another one did first without a barrier of threads in between."""
+        if one != other and last[1] >= mark[1] and (one[0] != other[0] or last[2] >= mark[2]):
+            step, thread = wanted[mark[0]], WARP * one[0] + one[1]
+            because = f"no barrier of threads between {wanted[last[0]]} of thread {thread} and {step}"
             raise self.differs(because, other, None, None, "EMIT_HANDOVER", step)
 
 
@@ -443,7 +465,7 @@ class _Walk:
         bars = [self.all.barriers.get(event.address, ("", 0))[0] for event in given if event.kind == "arrive"]
         named = {step.op.bar for step in wanted if step.op.op == "arrive"}
         self.arrives = set(bars) if named >= set(bars) else named | set(bars)
-        self.done, self.place, self.warp_bars, self.fenced = _Done(), 0, 0, False
+        self.done, self.place, self.accessed, self.warp_bars, self.fenced = _Done(), 0, 0, 0, False
         self.run_of: dict[int, set[int]] = {}  # the open run of copies or multiplies: addresses of each step
 
     def performs(self, step: Step) -> bool:
@@ -466,8 +488,8 @@ class _Walk:
                 self.access(event)
             elif event.kind == "proxy_fence":
                 self.close()
-                place = self.next()
-                if place < len(self.wanted) and self.wanted[place].op.op == "proxy_fence":
+                place, step = self.next()
+                if step and step.op.op == "proxy_fence":
                     self.mark(place)
             elif event.kind in _RUNS:
                 self.member(event)
@@ -475,9 +497,9 @@ class _Walk:
                 self.close()
                 self.compare(event)
         self.close()
-        place = self.next()
-        if place < len(self.wanted):
-            raise self.differs("an op is missing", self.wanted[place], None)
+        place, step = self.next()
+        if step:
+            raise self.differs("an op is missing", step, None)
         return self.done
 
     def differs(
@@ -488,23 +510,21 @@ class _Walk:
         expected = step or (f"nothing after {last.place}, k = {last.k}" if last else "nothing")
         return self.all.differs(because, self.at, expected, found, rule, step)
 
-    def next(self) -> int:
-        """The place of the next step that this thread has to do."""
-        place = self.place
-        while place < len(self.wanted) and not self.performs(self.wanted[place]):
-            place += 1
-        return place
+    def next(self) -> tuple[int, Step | None]:
+        """The next step that this thread has to do, and its place."""
+        for place in range(self.place, len(self.wanted)):
+            if self.performs(self.wanted[place]):
+                return place, self.wanted[place]
+        return len(self.wanted), None
 
     def mark(self, place: int) -> None:
         """The thread has done a step."""
-        self.done.marks.append((place, len(self.done.bars), self.warp_bars))
-        self.done.performed.add(place)
+        self.done.mark(place, self.warp_bars)
         self.place = max(self.place, place + 1)
 
     def compare(self, event: Event) -> None:
         """An op on a barrier or on groups."""
-        place = self.next()
-        step = self.wanted[place] if place < len(self.wanted) else None
+        place, step = self.next()
         bar = self.all.barriers.get(event.address, ("", 0))
         if step is None or event.kind != step.op.op or (step.op.bar and bar != (step.op.bar, step.bar)):
             raise self.differs("another op than the document's", step, event)
@@ -522,12 +542,11 @@ class _Walk:
         if self.run_of and self.wanted[next(iter(self.run_of))].op.op != event.kind:
             self.close()
         if not self.run_of:
-            place = self.next()
+            place, expected = self.next()
             while place < len(self.wanted) and self.wanted[place].op.op == event.kind:
                 self.run_of[place] = set()
                 place += 1
             if not self.run_of:
-                expected = self.wanted[place] if place < len(self.wanted) else None
                 raise self.differs("another op than the document's", expected, event)
             if event.kind == "mma" and not self.fenced:
                 step = self.wanted[min(self.run_of)]
@@ -540,7 +559,7 @@ class _Walk:
                 here = (step.op.buf, step.buf)
                 if event.kind == "tma_load" and bar != (step.op.bar, step.bar):
                     continue
-                if slot is None and event.kind != "mma" and all(here != known for known, _ in self.all.slots):
+                if slot is None and event.kind != "mma" and here not in self.all.places:
                     sizes = {name: ring.bytes for name, ring in self.all.pipeline.buffers}
                     self.all.add(here, address or 0, max(1, sizes[step.op.buf] or step.op.bytes or 0))
                     slot = here
@@ -556,9 +575,9 @@ class _Walk:
             step = self.wanted[place]
             if not addresses:
                 raise self.differs("an op is missing", step, None)
-            starts = {slot: start for start, (slot, _) in zip(self.all.starts, self.all.slots, strict=True)}
-            shape = tuple(sorted([address - starts[(step.op.buf, step.buf)] for address in addresses]))
-            known = self.all.shapes.setdefault(step.place, shape)
+            start = self.all.places[(step.op.buf, step.buf)]
+            shape = tuple(sorted([address - start for address in addresses]))
+            known = self.all.shapes.setdefault((step.place, self.at[0] // WARPGROUP), shape)
             if shape != known:
                 because = f"{step.op.op} at bytes {shape} of the slot, elsewhere at {known}"
                 raise self.differs(because, step, None, "EMIT_SLOT")
@@ -570,14 +589,16 @@ class _Walk:
         """An ordinary access: only where the document reads or writes that slot."""
         slot = self.all.slot_at(event.address)
         if slot is None:
-            return
+            return None
         self.close()
-        for place in range(self.place, self.next()):
+        end, expected = self.next()
+        start = max(self.accessed, self.place)
+        if self.done.marks and self.done.marks[-1][1] == len(self.done.bars):
+            while start > self.place and self.wanted[start - 1].k == self.wanted[start].k:
+                start -= 1  # a thread may mix the accesses of an iteration
+        for place in range(start, end):
             step = self.wanted[place]
             if step.op.op == event.kind and slot == (step.op.buf, step.buf):
-                self.done.marks.append((place, len(self.done.bars), self.warp_bars))
-                self.done.performed.add(place)
-                return
-        place = self.next()
-        expected = self.wanted[place] if place < len(self.wanted) else None
+                self.accessed = place
+                return self.done.mark(place, self.warp_bars)
         raise self.differs("an access that the document does not have here", expected, event, "EMIT_ACCESS")

@@ -8,9 +8,10 @@ References: Rau, "Iterative Modulo Scheduling" (MICRO 1994): ResMII and RecMII; 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from layoutalg.ground.errors import Diagnostic, InfeasibleError
 from layoutalg.synth.schedule.work import UNITS, Dependence, Work, WorkOp, WorkRole
@@ -26,9 +27,8 @@ THREADS = 32
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A lower bound on the cycles of an iteration: its kind, its value, the reason in words."""
+    """A lower bound on the cycles of an iteration: its value, the reason in words."""
 
-    kind: str
     cycles: Fraction
     reason: str
 
@@ -85,16 +85,18 @@ def check_fits(work: Work, target: str) -> None:
         if not allowed(work, op):
             most = max(role.warps for role in work.roles if op.role in ("", role.name))
             raise infeasible(op.name, f"{op.warps} warps; its roles have at most {most}", warps=op.warps)
-    least, most = ring_bytes(work, lambda _: 1), shared_bytes(target)
+    depths, most = slots(work, serial(work)), shared_bytes(target)
+    least = ring_bytes(work, depths)
     if least > most:
-        ring = max(work.rings, key=lambda ring: ring.bytes)
-        because = f"a slot of {ring.bytes} bytes; one slot of every ring takes {least} bytes of shared memory, "
-        raise infeasible(f"ring {ring.name}", because + f"a block of {target} has {most}", bytes=least, most=most)
+        ring = max(work.rings, key=lambda ring: ring.bytes * depths[ring.name])
+        because = f"{depths[ring.name]} slots of {ring.bytes} bytes at the least; all rings then take {least} bytes of "
+        because += f"shared memory, a block of {target} has {most}"
+        raise infeasible(f"ring {ring.name}", because, bytes=least, most=most)
 
 
-def ring_bytes(work: Work, depth: Callable[[str], int]) -> int:
-    """Return the bytes of all rings with these numbers of slots, and of their barriers."""
-    return sum([depth(ring.name) * (ring.bytes + BARRIER_BYTES) for ring in work.rings])
+def ring_bytes(work: Work, depths: Mapping[str, Any]) -> Any:
+    """Return the bytes of all rings with these numbers of slots, integers or terms of z3, and of their barriers."""
+    return sum([depths[ring.name] * (ring.bytes + BARRIER_BYTES) for ring in work.rings])
 
 
 def serial(work: Work) -> int:
@@ -110,14 +112,14 @@ def _units(work: Work) -> Iterator[Bound]:
     for unit, words in UNITS.items():
         ops = [op for op in work.ops if op.unit == unit and op.occupancy]
         total = sum([op.occupancy for op in ops])
-        yield Bound(unit, Fraction(total), f"{words}: {', '.join(op.name for op in ops)} occupy {total} cycles")
+        yield Bound(Fraction(total), f"{words}: {', '.join(op.name for op in ops)} occupy {total} cycles")
 
 
 def _warps(work: Work) -> Iterator[Bound]:
     """Yield ResMII of the warps that run each team."""
     for team in work.teams:
         total = sum([work.by_name[name].holds for name in team])
-        yield Bound("warps", Fraction(total), f"the warps of {', '.join(team)}: {total} cycles one after another")
+        yield Bound(Fraction(total), f"the warps of {', '.join(team)}: {total} cycles one after another")
 
 
 def weight(work: Work, edge: Dependence, crossing: bool) -> int:
@@ -138,7 +140,7 @@ def _recurrence(work: Work) -> Bound:
         best = Fraction(total, turns)
         names = " -> ".join([edge.producer for edge in cycle] + [cycle[0].producer])
         words = f"recurrence {names}: {total} cycles in {turns} iteration{'s' * (turns != 1)}"
-    return Bound("recurrence", best, words)
+    return Bound(best, words)
 
 
 def _longer(work: Work, ratio: Fraction) -> list[Dependence] | None:
@@ -162,6 +164,11 @@ def _longer(work: Work, ratio: Fraction) -> list[Dependence] | None:
     cycle.reverse()
     first = min(range(len(cycle)), key=lambda place: list(work.by_name).index(cycle[place].producer))
     return cycle[first:] + cycle[:first]
+
+
+def slots(work: Work, cycles: int) -> dict[str, int]:
+    """Return the slots that each ring needs at an II, at least."""
+    return {ring: max([-(-far // cycles) + turns for far, turns in found]) for ring, found in lifetimes(work).items()}
 
 
 def lifetimes(work: Work) -> Mapping[str, list[tuple[int, int]]]:
@@ -188,14 +195,9 @@ def lifetimes(work: Work) -> Mapping[str, list[tuple[int, int]]]:
 
 def _memory(work: Work, target: str) -> Bound:
     """Return the least II at which all rings fit with the slots that their lifetimes need: the cap ``II >= R / D``."""
-    alive, most = lifetimes(work), shared_bytes(target)
-
-    def needed(cycles: int) -> int:
-        return ring_bytes(work, lambda ring: max([-(-far // cycles) + turns for far, turns in alive[ring]]))
-
-    low, high = 1, serial(work)
+    low, high, most = 1, serial(work), shared_bytes(target)
     while low < high:
         middle = (low + high) // 2
-        low, high = (low, middle) if needed(middle) <= most else (middle + 1, high)
-    words = f"shared memory: at {low} cycles the rings need {needed(low)} of {most} bytes"
-    return Bound("memory", Fraction(low), words if low > 1 else "shared memory: does not bind")
+        low, high = (low, middle) if ring_bytes(work, slots(work, middle)) <= most else (middle + 1, high)
+    words = f"shared memory: at {low} cycles the rings need {ring_bytes(work, slots(work, low))} of {most} bytes"
+    return Bound(Fraction(low), words)

@@ -9,8 +9,9 @@ from fractions import Fraction
 from math import ceil
 from typing import Final
 
-from layoutalg.ground.errors import Diagnostic, RepresentabilityError
+from layoutalg.ground.errors import Diagnostic, InfeasibleError, RepresentabilityError
 from layoutalg.ground.picture import Shown
+from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.pipeline.decision import Proved, verify
 from layoutalg.proofs.pipeline.document import Pipeline
 from layoutalg.synth.schedule.bounds import (
@@ -18,16 +19,19 @@ from layoutalg.synth.schedule.bounds import (
     THREADS,
     bounds,
     pool,
+    ring_bytes,
     shared_bytes,
 )
 from layoutalg.synth.schedule.candidates import Candidate
 from layoutalg.synth.schedule.emission import pipeline_of
-from layoutalg.synth.schedule.solving import STEPS, Placed, least, pressure, taken
+from layoutalg.synth.schedule.solving import STEPS, Placed, least, pressure
 from layoutalg.synth.schedule.work import CHECK, Work
 from layoutalg.targets.pipeline_costs import SETMAXNREG
 from layoutalg.targets.registry import lookup
 
 SCHEMA: Final = "layoutalg/schedule/1"
+DEEPEST: Final = 16
+"""slots: of a ring that is deepened"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,7 @@ class Schedule(Shown):
 
     Args:
         work: The work.
+        target: Architecture.
         ii: Cycles between the starts of two iterations.
         bound: No schedule has fewer, as counting shows.
         stages: Iterations that overlap.
@@ -52,6 +57,7 @@ class Schedule(Shown):
     """
 
     work: Work
+    target: str
     ii: int
     bound: int
     stages: int
@@ -74,9 +80,7 @@ class Schedule(Shown):
     @property
     def bytes(self) -> int:
         """Bytes of shared memory: rings and barriers."""
-        return sum([ring.slots * ring.bytes for _, ring in self.pipeline.buffers]) + sum(
-            [8 * ring.slots for _, ring in self.pipeline.barriers]
-        )
+        return int(ring_bytes(self.work, self.depths))
 
     def __str__(self) -> str:
         lines = [f"schedule of {self.work.name}: II {self.ii} cycles, bound {self.bound}, {self.stages} stages"]
@@ -92,7 +96,7 @@ class Schedule(Shown):
 
     def to_json(self) -> dict[str, object]:
         """Return the schedule as JSON-ready data."""
-        names = ("ii", "bound", "stages", "unit", "why", "proof", "candidate")
+        names = ("target", "ii", "bound", "stages", "unit", "why", "proof", "candidate")
         maps = {name: dict(getattr(self, name)) for name in ("depths", "roles", "starts", "registers")}
         known = {"work": self.work.to_json(), "pipeline": self.pipeline.to_json()}
         return {"schema": SCHEMA} | {name: getattr(self, name) for name in names} | maps | known
@@ -144,13 +148,19 @@ def schedule(
         raise RepresentabilityError(Diagnostic("LA977", "no pipeline carries the schedule", (target,), because))
     if not candidates:
         return _scheduled(work, target, deepen, unit, steps)
-    found = {}
+    found, told, refused = {}, [], None
     for place, candidate in enumerate(candidates):
         changed = CHECK.kind(candidate, Candidate, f"candidates[{place}]").changed(work, target)
-        found[candidate.name] = _scheduled(changed, target, deepen, unit, steps)
+        try:
+            found[candidate.name] = _scheduled(changed, target, deepen, unit, steps)
+            told.append(f"{candidate.name} {found[candidate.name].ii} cycles")
+        except InfeasibleError as error:
+            refused = error
+            told.append(f"{candidate.name} none")
+    if not found and refused is not None:
+        raise refused
     best = min(found, key=lambda name: (found[name].ii, found[name].stages, found[name].bytes))
-    others = ", ".join(f"{name} {other.ii}" for name, other in found.items() if name != best)
-    why = f"{found[best].why}; layouts {best}" + f" (others: {others} cycles)" * bool(others)
+    why = f"{found[best].why}; layouts: {', '.join(told)}"
     return dataclasses.replace(found[best], why=why, candidate=best)
 
 
@@ -169,15 +179,18 @@ def _scheduled(work: Work, target: str, deepen: bool, unit: int, steps: int) -> 
     found = _deepened(rounded, target, found) if deepen else found
     pipeline = pipeline_of(rounded, found)
     verdict = verify(pipeline, target)
+    if isinstance(verdict, Unknown):
+        pipeline = pipeline_of(rounded, found, anchored=True)
+        verdict = verify(pipeline, target)
     if not isinstance(verdict, Proved):
         because = f"the verifier says: {str(verdict).splitlines()[0]}"
         raise RepresentabilityError(Diagnostic("LA977", "no pipeline carries the schedule", (work.name,), because))
     starts = {name: start * unit for name, start in found.starts.items()}
     registers = _registers(rounded, target, found)
+    counts = found.ii * unit, bound, found.stages
     return Schedule(
-        work, found.ii * unit, bound, found.stages, found.depths, found.roles, starts, registers, why, proof, pipeline,
-        verdict, unit,
-    )  # fmt: skip
+        work, target, *counts, found.depths, found.roles, starts, registers, why, proof, pipeline, verdict, unit
+    )
 
 
 def _rounded(work: Work, unit: int) -> Work:
@@ -209,8 +222,10 @@ def _eights(registers: int) -> int:
 def _deepened(work: Work, target: str, found: Placed) -> Placed:
     """Return the schedule with as many slots as fit, the same number more for each ring as far as possible."""
     depths = dict(found.depths)
-    left = shared_bytes(target) - taken(work, found)
-    while fits := [ring for ring in work.rings if 0 < ring.bytes <= left - BARRIER_BYTES]:
+    left = shared_bytes(target) - ring_bytes(work, found.depths)
+    while fits := [
+        ring for ring in work.rings if 0 < ring.bytes <= left - BARRIER_BYTES and depths[ring.name] < DEEPEST
+    ]:
         least = min(fits, key=lambda ring: depths[ring.name] - found.depths[ring.name])
         depths[least.name] += 1
         left -= least.bytes + BARRIER_BYTES

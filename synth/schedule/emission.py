@@ -29,8 +29,14 @@ class _Moment:
     row: int
 
 
-def pipeline_of(work: Work, found: Placed) -> Pipeline:
+def pipeline_of(work: Work, found: Placed, anchored: bool = False) -> Pipeline:
     """Return the pipeline of a schedule; nothing is proved about it.
+
+    Args:
+        work: The work.
+        found: Its schedule.
+        anchored: Whether iterations in which a role would run nothing get a fence: the order of what is before and
+            after them is then part of the event graph.
 
     Example:
         >>> from layoutalg.synth.schedule.work import WorkOp, WorkRing, WorkRole
@@ -53,11 +59,11 @@ tile.full[k]
         barriers.append((f"{ring.name}.empty", Barrier(len(readers), found.depths[ring.name])))
     buffers = [(ring.name, Buffer(found.depths[ring.name], ring.bytes)) for ring in work.rings if ring.bytes]
     used = [role.name for role in work.roles if role.name in found.roles.values()]
-    roles = tuple([_role(work, found, name) for name in used])
+    roles = tuple([_role(work, found, name, anchored) for name in used])
     return Pipeline(max([1, *found.depths.values()]), tuple(barriers), tuple(buffers), roles)
 
 
-def _role(work: Work, found: Placed, name: str) -> Role:
+def _role(work: Work, found: Placed, name: str, anchored: bool) -> Role:
     """Return a role; its iterations begin with its earliest op."""
     mine = [op for op in work.ops if found.roles[op.name] == name]
     origin = min(found.starts[op.name] for op in mine)
@@ -78,6 +84,8 @@ def _role(work: Work, found: Placed, name: str) -> Role:
                 low, high = moment.stage + first, until + skipped
                 one = dataclasses.replace(one, off=one.off - moment.stage, first=low, last=high)
             ops.append(one)
+    if anchored and all(op.first or op.last for op in ops):
+        ops.append(Op("proxy_fence"))
     return Role(name, loop=tuple(ops), trip=last)
 
 

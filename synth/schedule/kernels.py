@@ -66,6 +66,8 @@ def attention_work(
     dtype: str = "bf16",
     consumers: int = 2,
     target: str = "sm_90a",
+    *,
+    pingpong: bool = True,
 ) -> Work:
     """Return the work of the forward pass of attention: one tile of keys and values an iteration, Q stays.
 
@@ -80,11 +82,12 @@ def attention_work(
         dtype: Element type of Q, K, V and of the probabilities.
         consumers: Warpgroups that compute.
         target: Architecture.
+        pingpong: Whether consumers take turns.
 
     Example:
         >>> work = attention_work()
-        >>> len(work.ops), work.by_name["exp0"].occupancy, [ring.bytes for ring in work.rings]
-        (12, 512, [32768, 32768])
+        >>> len(work.ops), work.by_name["exp0"].occupancy, [(ring.name, ring.bytes) for ring in work.rings]
+        (12, 512, [('keys', 32768), ('values', 32768), ('turn0', 0), ('turn1', 0)])
     """
     costs = pipeline_costs(target)
     _split(rows, consumers, "rows")
@@ -119,9 +122,12 @@ def attention_work(
         links += [("scale", "pv", 0), ("max", "max", 1), ("pv", "scale", 1)]
         edges += [Dependence(f"{one}{c}", f"{other}{c}", far) for one, other, far in links]
         edges += [Dependence("load_keys", f"qk{c}", ring="keys"), Dependence("load_values", f"pv{c}", ring="values")]
-    rings = tuple([WorkRing(name, plan.bytes) for name, plan in layouts.items()])
+    rings = [WorkRing(name, plan.bytes) for name, plan in layouts.items()]
+    for c in range(consumers if pingpong and consumers > 1 else 0):
+        rings.append(WorkRing(f"turn{c}", 0))
+        edges.append(Dependence(f"max{c}", f"qk{(c + 1) % consumers}", int(c == consumers - 1), f"turn{c}"))
     name = f"attention {rows} rows, {keys} keys, head {head}, {dtype}"
-    return Work(name, tuple(ops), tuple(edges), rings, _roles(consumers), costs.crossing)
+    return Work(name, tuple(ops), tuple(edges), tuple(rings), _roles(consumers), costs.crossing)
 
 
 def _roles(consumers: int) -> tuple[WorkRole, ...]:

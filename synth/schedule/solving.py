@@ -20,12 +20,13 @@ from typing import Any, Final
 
 from layoutalg.ground.errors import BudgetError, Diagnostic
 from layoutalg.ground.solver import session, solve, whole
+from layoutalg.proofs.pipeline.document import MOST_SLOTS
 from layoutalg.synth.schedule.bounds import (
-    BARRIER_BYTES,
     THREADS,
     allowed,
     infeasible,
     pool,
+    ring_bytes,
     serial,
     shared_bytes,
 )
@@ -34,6 +35,7 @@ from layoutalg.targets.pipeline_costs import SETMAXNREG
 
 STEPS: Final = 200_000_000
 """steps: of z3 for one question, by its own count, which does not depend on the machine"""
+MOST_BYTES = 1 << 40
 SECONDS: Final = 3_600.0
 """seconds: of one such question, if the steps were not used up by then"""
 
@@ -76,6 +78,7 @@ class _Question:
     def __post_init__(self) -> None:
         self.starts = {op.name: self.integer(0) for op in self.work.ops}
         self.depths = {ring.name: self.integer(1) for ring in self.work.rings}
+        self.add(*[depth <= MOST_SLOTS for depth in self.depths.values()])
         numbers = {role.name: number for number, role in enumerate(self.work.roles)}
         for team in self.work.teams:
             role = self.integer()
@@ -191,8 +194,7 @@ def placed(
     if registers:
         question.fit_registers(target)
     if work.rings:
-        sizes = [question.depths[ring.name] * (ring.bytes + BARRIER_BYTES) for ring in work.rings]
-        question.add(sum(sizes) <= (shared_bytes(target) if most is None else most))
+        question.add(ring_bytes(work, question.depths) <= (shared_bytes(target) if most is None else most))
     groups = question.starts, question.depths, question.roles
     question.asked.solver.set("rlimit", steps)
     try:
@@ -244,16 +246,12 @@ def least(work: Work, target: str, bound: int, steps: int) -> Placed:
         low, best = (middle, best) if found is None else (low, found)
     while best.stages > 1 and (found := placed(work, target, best.ii, steps, best.stages - 1)) is not None:
         best = found
-    while (
-        work.rings and (found := placed(work, target, best.ii, steps, best.stages, taken(work, best) - 1)) is not None
-    ):
+    while work.rings:
+        found = placed(work, target, best.ii, steps, best.stages, ring_bytes(work, best.depths) - 1)
+        if found is None:
+            break
         best = found
     return best
-
-
-def taken(work: Work, found: Placed) -> int:
-    """Return the bytes of the rings and their barriers."""
-    return sum([found.depths[ring.name] * (ring.bytes + BARRIER_BYTES) for ring in work.rings])
 
 
 def pressure(work: Work, found: Placed, role: str) -> int:
@@ -271,13 +269,16 @@ def pressure(work: Work, found: Placed, role: str) -> int:
 
 def _none(work: Work, target: str, ii: int, steps: int) -> Exception:
     """Return the error of a work without a schedule: what it needs too much of."""
-    if placed(work, target, ii, steps, registers=False) is None:
-        variable = ", ".join(op.name for op in work.ops if op.variable)
-        because = f"{len(work.roles)} roles do not keep ops of variable latency ({variable}) from the others"
-        return infeasible("roles", because, roles=len(work.roles))
-    op = max(work.ops, key=lambda op: op.registers + op.result)
-    each = op.registers + op.result
-    because = f"{op.name} takes {each} registers of each thread; a thread has at most {SETMAXNREG[-1] - 1}, the roles "
-    return infeasible(
-        op.name, because + f"together {pool(work, target)}, and more are alive at one time", registers=each
-    )
+    if placed(work, target, ii, steps, registers=False) is not None:
+        op = max(work.ops, key=lambda op: op.registers + op.result)
+        each = op.registers + op.result
+        because = f"{op.name} takes {each} registers of each thread; a thread has at most {SETMAXNREG[-1] - 1}, "
+        because += f"the roles together {pool(work, target)}, and more are alive at one time"
+        return infeasible(op.name, because, registers=each)
+    if placed(work, target, ii, steps, most=MOST_BYTES) is not None:
+        ring, most = max(work.rings, key=lambda ring: ring.bytes), shared_bytes(target)
+        because = f"slots of {ring.bytes} bytes; no depths of the rings fit the {most} bytes of a block of {target}"
+        return infeasible(f"ring {ring.name}", because, bytes=ring.bytes, most=most)
+    variable = ", ".join([op.name for op in work.ops if op.variable])
+    because = f"no choice of {len(work.roles)} roles keeps ops of variable latency ({variable}) from others, "
+    return infeasible("roles", because + "and ops linked by registers together", roles=len(work.roles))

@@ -13,6 +13,7 @@ from layoutalg.codegen.compile import CompileError, to_cubin, to_ptx
 from layoutalg.codegen.kernel import KernelSource
 from layoutalg.codegen.kernels.copy import copy_kernel, copy_pipeline
 from layoutalg.codegen.kernels.gemm import gemm_kernel
+from layoutalg.codegen.kernels.gemm_forms import Form
 from layoutalg.codegen.kernels.transpose_ring import transpose_ring_kernel, turn_pipeline
 from layoutalg.codegen.pipeline.reread import Launch, events, mismatch
 from layoutalg.codegen.prelude import PRELUDE, wgmma_prelude
@@ -110,6 +111,36 @@ def test_a_wrong_kernel_is_named_with_its_place(
     assert told == (rule, op, k, n), str(found)
 
 
+EXCHANGE = """
+extern "C" __global__ void __launch_bounds__(64) exchange(int n, int* d)
+{
+    int* const memory = (int*)la_aligned_shared(128);
+    for (int k = 0; k < n; ++k) {
+        memory[threadIdx.x] = k;
+        __syncthreads();
+        d[threadIdx.x] += memory[threadIdx.x ^ 32];
+        __syncthreads();
+    }
+}
+"""
+
+
+def test_threads_meet_between_what_they_write_and_what_others_read() -> None:
+    ops = [{"op": "write", "buf": "X"}, {"op": "read", "buf": "X"}]
+    document = {"schema": "layoutalg/pipeline/1", "stages": 1, "buffers": {"X": {}}}
+    pipeline = Pipeline.from_json(document | {"roles": [{"name": "all", "loop": ops}]})
+    parameters, places = (("int", "n"), ("int*", "d")), [("X", 0, 256)]
+    kernel = KernelSource("exchange", PRELUDE + EXCHANGE, "sm_90a", 64, 384, parameters, roles=(("all", 0, 2),))
+    assert mismatch(kernel, pipeline, launch(kernel), buffers=places) is None
+    for later, op, k, n in ((False, "all.loop[1]", 0, 1), (True, "all.loop[1]", 0, 2)):
+        before, _, after = kernel.text.rpartition("        __syncthreads();\n")
+        text = before + after if later else kernel.text.replace("        __syncthreads();\n", "", 1)
+        found = mismatch(replace(kernel, text=text), pipeline, launch(kernel), buffers=places)
+        assert found is not None
+        told = (found.rule, found.witness["op"], found.witness["k"], found.witness["N"])
+        assert told == ("EMIT_HANDOVER", op, k, n)
+
+
 def test_names_of_rings_and_roles_must_be_those_of_the_document() -> None:
     kernel, pipeline = rings.product()
     for other in (
@@ -167,15 +198,15 @@ def test_the_transposing_kernel_does_what_its_pipeline_says(arch: str) -> None:
 
 PRODUCTS = [
     ("parity4 ^ 1, 1, k", "parity4, 1, k", "load.loop[0]"),
-    ("if (issuer) la_store_wait_read<0>();\n                la_role", "la_role", "store0.loop[0]"),
-    ("la_role_barrier(1 + which, 128);\n                la_settle", "la_settle", "store0.loop[1]"),
-    ("la_fence_async();\n                la_role_barrier(1 + which, 128);", "la_fence_async();", "store0.loop[3]"),
+    ("if (issuer) la_store_wait_read<0>();\n                la_role", "la_role", "store0.loop[1]"),
+    ("la_role_barrier(1 + which, 128);\n                la_stmatrix", "la_stmatrix", "store0.loop[2]"),
+    ("la_fence_async();\n                la_role_barrier(1 + which, 128);", "la_fence_async();", "store0.loop[4]"),
     ("b + 0x4000004000010006ull", "b + 0x4000004000011000ull", "math0.loop[1]"),
 ]
 
 
 def test_the_product_does_what_its_pipeline_says() -> None:
-    made = gemm_kernel((1024, 1024, 192), "bf16")
+    made = gemm_kernel((1024, 1024, 192), "bf16", form=Form(128, 256, leaving=128))
     turns = {"load": 3, "math0": 3, "math1": 3, "store0": 2, "store1": 2}
     kernel, pipeline = made.kernel, made.emitted.program.pipeline
     launched = persistent(made.blocks, [None, None, None, 0, None], turns)

@@ -70,7 +70,8 @@ def mutated(mutant: Mutant, text: str) -> str:
 
     Raises: ValueError: its place is not there exactly once, or the change is none.
     """
-    tree = _tree(text)
+    python = mutant.path.endswith(".py")  # other files have no `within`
+    tree = _tree(text) if python else None
     lines = text.splitlines(keepends=True)
     first, last = 0, len(lines)
     for name in mutant.within.split(".") if mutant.within else ():
@@ -83,7 +84,7 @@ def mutated(mutant: Mutant, text: str) -> str:
     if count != 1:
         raise ValueError(f"{mutant.old!r} stands {count} times in {mutant.within or mutant.path}, not once")
     changed = part.replace(mutant.old, mutant.new)
-    if _meaning(changed) == _meaning(part):
+    if python and _meaning(changed) == _meaning(part):
         raise ValueError(f"{mutant.new!r} means what {mutant.old!r} means")
     return "".join([*lines[:first], changed, *lines[last:]])
 

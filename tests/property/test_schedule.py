@@ -41,7 +41,7 @@ def works(draw, fewest, most, cycles):
         if ring and ring not in [one.name for one in rings]:
             if len(rings) == 2:
                 continue
-            rings.append(WorkRing(ring, draw(st.sampled_from([64, 40000, 90000]))))
+            rings.append(WorkRing(ring, draw(st.sampled_from([64, 40000, 90000, *[0] * (not first.variable)]))))
         edge = Dependence(first.name, second.name, distance, ring)
         edges += [edge] * (edge not in edges)
     named = tuple([WorkRole(f"role{number}") for number in range(roles)])

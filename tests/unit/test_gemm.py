@@ -10,8 +10,9 @@ import pytest
 
 from layoutalg.codegen import hostsim
 from layoutalg.codegen.kernels.gemm import gemm_kernel, matmul_pipeline
+from layoutalg.codegen.kernels.gemm_forms import TIMES, Form, forms
 from layoutalg.ground.errors import InfeasibleError, MalformedError
-from layoutalg.proofs.pipeline.decision import verify
+from layoutalg.proofs.pipeline.decision import Proved, verify
 
 needs_compiler = pytest.mark.skipif(hostsim.compiler() is None, reason="no C++ compiler")
 Words = npt.NDArray[Any]
@@ -44,14 +45,18 @@ def aligned(array: Words) -> Words:
 BITS = {"bf16": rounded, "f16": lambda values: values.astype(np.float16).view(np.uint16), "e4m3": e4m3}
 CASES: list[tuple[tuple[int, int, int], int, dict[str, Any]]] = [
     ((256, 512, 256), 2, {}),
-    ((200, 328, 136), 3, {}),
-    ((256, 128, 128), 1, {"tile": (256, 64, 64), "out_columns": 64, "dtype": "f16", "result": "f16"}),
-    ((128, 64, 64), 1, {"tile": (64, 64, 64), "consumers": 1, "out_columns": 64}),
-    ((136, 200, 200), 2, {"tile": (128, 32, 64), "out_columns": 32, "stages": 2}),
-    ((200, 192, 72), 1, {"tile": (192, 96, 64), "out_columns": 32, "consumers": 3, "together": 1}),
-    ((256, 128, 128), 1, {"tile": (128, 128, 64), "major_b": "MN"}),
-    ((192, 136, 72), 1, {"tile": (128, 64, 64), "out_columns": 64, "major_a": "MN", "major_b": "MN"}),
-    ((130, 136, 272), 2, {"tile": (128, 64, 128), "out_columns": 64, "dtype": "e4m3"}),
+    ((200, 328, 136), 3, {"form": Form(128, 256, leaving=128)}),
+    ((16, 256, 128), 1, {"form": Form(128, 256, leaving=128)}),
+    ((256, 128, 128), 1, {"form": Form(256, 64), "dtype": "f16", "result": "f16"}),
+    ((128, 64, 64), 1, {"form": Form(64, 64, 1)}),
+    ((136, 200, 200), 2, {"form": Form(128, 32, leaving=32, stages=2, behind=1)}),
+    ((200, 192, 72), 1, {"form": Form(192, 96, 3, leaving=32, together=1)}),
+    ((256, 128, 128), 1, {"form": Form(128, 128), "major_b": "MN"}),
+    ((192, 136, 72), 1, {"form": Form(128, 64), "major_a": "MN", "major_b": "MN"}),
+    ((130, 136, 272), 2, {"form": Form(128, 64), "dtype": "e4m3"}),
+    ((300, 264, 136), 2, {"form": Form(128, 256, leaving=128, cluster=2)}),
+    ((300, 264, 200), 4, {"form": Form(128, 128, cluster=2, behind=1, stages=3)}),
+    ((520, 256, 200), 4, {"form": Form(64, 256, 1, cluster=4), "major_b": "MN"}),
 ]
 
 
@@ -69,7 +74,13 @@ def test_products_are_exact(shape: tuple[int, int, int], blocks: int, options: d
                    for side, each in (("a", a), ("b", b)))  # fmt: skip
     d, status = aligned(np.zeros((m, n), dtype=np.uint16)), np.zeros(blocks, dtype=np.int32)
     regions = [(each.ctypes.data, each.nbytes) for each in (left, right, d)]
-    fault = hostsim.run(made.kernel, made.arguments(left, right, d, blocks, status), blocks=blocks, regions=regions)
+    fault = hostsim.run(
+        made.kernel,
+        made.arguments(left, right, d, blocks, status),
+        blocks=blocks,
+        cluster=made.form.cluster,
+        regions=regions,
+    )
     assert hostsim.FAULTS[fault] == "none"
     assert [made.emitted.gave_up(int(word)) for word in status] == [""] * blocks
     assert np.array_equal(d, wanted)
@@ -77,8 +88,11 @@ def test_products_are_exact(shape: tuple[int, int, int], blocks: int, options: d
 
 @pytest.mark.parametrize("stages", [1, 2, 4, 8])
 @pytest.mark.parametrize("consumers", [1, 2, 3])
-def test_the_pipeline_is_proved(stages: int, consumers: int) -> None:
-    assert verify(matmul_pipeline(stages, consumers, 1024, 2048, 1024)).engine == "event graph"
+@pytest.mark.parametrize(("cluster", "behind"), [(1, 0), (1, 1), (2, 0), (2, 1), (4, 1)])
+def test_the_pipeline_is_proved(stages: int, consumers: int, cluster: int, behind: int) -> None:
+    """One slot cannot be handed back an iteration later."""
+    found = verify(matmul_pipeline(stages, consumers, 1024, 2048, 1024, cluster, behind))
+    assert isinstance(found, Proved) == (stages > behind)
 
 
 @pytest.mark.parametrize(
@@ -87,14 +101,10 @@ def test_the_pipeline_is_proved(stages: int, consumers: int) -> None:
         ({"shape": (64, 64)}, "3 extents"),
         ({"dtype": "f32"}, "dtype"),
         ({"result": "f32"}, "result"),
-        ({"tile": (96, 128, 64)}, "rows"),
-        ({"tile": (128, 100, 64)}, "columns"),
-        ({"tile": (128, 256, 32)}, "K 64"),
-        ({"out_columns": 96}, "out_columns"),
-        ({"tile": (192, 256, 64), "consumers": 3}, "96 accumulators"),
-        ({"dtype": "e4m3", "major_b": "MN", "tile": (128, 256, 128)}, "major_b"),
-        ({"stages": 1}, "stages"),
-        ({"consumers": 0}, "consumers"),
+        ({"form": (128, 256)}, "form"),
+        ({"form": Form(192, 256, 3, 128)}, "96 accumulators"),
+        ({"form": Form(128, 128, cluster=4), "major_b": "MN"}, "64 columns"),
+        ({"dtype": "e4m3", "major_b": "MN"}, "major_b"),
         ({"target": "sm_100a"}, "sm_90a"),
     ],
 )
@@ -106,7 +116,40 @@ def test_what_cannot_be_is_refused(options: dict[str, Any], words: str) -> None:
 
 def test_more_stages_than_fit_are_refused() -> None:
     with pytest.raises(InfeasibleError, match="shared memory"):
-        gemm_kernel((1024, 1024, 1024), stages=5)
+        gemm_kernel((1024, 1024, 1024), form=Form(128, 256, stages=5))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"rows": 96}, "multiple of 128"),
+        ({"columns": 100}, "multiple of 16"),
+        ({"leaving": 96}, "divide 256"),
+        ({"stages": 1}, "2 to 8"),
+        ({"consumers": 0}, "consumers"),
+        ({"consumers": 4}, "consumers"),
+        ({"cluster": 3}, "power of two"),
+        ({"columns": 48, "leaving": 16, "cluster": 2}, "divides 3"),
+        ({"behind": 2}, "behind"),
+        ({"together": 0}, "together"),
+    ],
+)
+def test_a_form_that_cannot_be_is_refused(options: dict[str, int], words: str) -> None:
+    with pytest.raises(MalformedError, match=words):
+        Form(**{"rows": 128, "columns": 256, **options})
+
+
+def test_every_form_of_the_table_has_a_kernel() -> None:
+    for form in TIMES:
+        made = gemm_kernel((1000, 1000, 1000), form=form)
+        assert 4 <= made.form.stages <= 8 or (form.rows, form.columns) in ((192, 192), (128, 192))
+
+
+@pytest.mark.parametrize("shape", [(4096, 4096, 4096), (1, 8, 8), (129, 8192, 4096), (70000, 16, 16)])
+def test_forms_are_in_order_of_their_times(shape: tuple[int, int, int]) -> None:
+    ranked = forms(shape, 2, True)
+    assert [form for _, form in ranked] == [form for _, form in sorted(ranked, key=lambda each: each[0])]
+    assert {form for _, form in ranked} == set(TIMES)
 
 
 def test_a_launch_needs_the_arrays_of_the_kernel() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
@@ -14,6 +15,7 @@ import pytest
 from layoutalg.codegen import hostsim
 from layoutalg.codegen.host_report import Report
 from layoutalg.codegen.kernel import KernelSource
+from layoutalg.codegen.kernels.gemm import MatmulKernel, gemm_kernel
 from layoutalg.codegen.launch import place_map
 from layoutalg.codegen.portable import TENSOR_PRELUDE
 from layoutalg.codegen.prelude import CLUSTER_PRELUDE, PIPELINE_PRELUDE, wgmma_prelude
@@ -348,6 +350,8 @@ MUTANTS: list[tuple[str, str, Sequence[tuple[str, str]], Sequence[str]]] = [
     ("multiplies", "accumulators read too early", [("        la_wgmma_wait();", "")],
      ["kernel ended with a multiply not waited for"]),
     ("multiplies", "no commit", [("            la_wgmma_commit();", "")], ["multiply in flight", "full[0]"]),
+    ("multiplies", "no fence of registers", [("        la_wgmma_fence();", "")],
+     ["without la_wgmma_fence", "role math"]),
     ("multiplies", "one operand expected", [("slot, 9216);", "slot, 8192);")],
      ["role math waits for full[0], phase 0: 0 of 1 arrivals missing, 1024 bytes more than expected were delivered"]),
     ("multiplies", "does not wait for full", [(CONSUMER, "")], ["load in flight", "role math", "full[0]"]),
@@ -503,3 +507,52 @@ def test_launches_of_clusters_and_seeds_are_checked() -> None:
 def test_names_of_roles_and_barriers_are_checked(given: dict[str, Any]) -> None:
     with pytest.raises(MalformedError, match="LA506"):
         replace(READS, **given)
+
+
+SYNCHRONISES = (
+    r"(?:if \([^;{}]*?\) )?\bla_(?:arrive\w*|fence_async|role_barrier|cluster_arrive|wgmma_(?:wait|commit|fence)"
+    r"|store_commit|store_wait\w*|wait_phase\w*)(?:<\d+>)?\([^;]*\);"
+)
+
+
+@cache
+def product(cluster: int) -> tuple[MatmulKernel, tuple[npt.NDArray[np.uint16], ...], npt.NDArray[np.uint16]]:
+    """An emitted product of three tiles that one cluster makes, its operands, and what it gives."""
+    m, n, k = 64 * cluster, 192, 192
+    made = gemm_kernel((m, n, k), tile=(64, 64, 64), consumers=1, out_columns=64, stages=2, cluster=cluster)
+    rng = np.random.default_rng(3)
+    a, b = (rng.integers(-4, 5, (rows, k)).astype(np.float32) for rows in (m, n))
+    bits = (a @ b.T).view(np.uint32)
+    nearest = ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
+    return made, tuple(aligned((each.view(np.uint32) >> 16).astype(np.uint16)) for each in (a, b)), nearest
+
+
+def multiplied(cluster: int, text: str, seed: int) -> tuple[Report, bool]:
+    made, (a, b), wanted = product(cluster)
+    d, status = aligned(np.zeros_like(wanted)), np.zeros(cluster, dtype=np.int32)
+    report = hostsim.examine(
+        replace(made.kernel, text=text), made.arguments(a, b, d, cluster, status), blocks=cluster,
+        cluster=cluster, seed=seed, regions=[(each.ctypes.data, each.nbytes) for each in (a, b, d)],
+    )  # fmt: skip
+    return report, bool((d == wanted).all())
+
+
+@pytest.mark.parametrize("cluster", [1, 2])
+def test_an_emitted_product_gives_the_same_in_every_schedule(cluster: int) -> None:
+    text = product(cluster)[0].kernel.text
+    for seed in SEEDS:
+        assert multiplied(cluster, text, seed) == (Report(0, "", ()), True)
+
+
+@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("cluster", [1, 2])
+def test_every_synchronisation_of_an_emitted_product_is_needed(cluster: int, part: int) -> None:
+    """Without one of its waits, arrivals, fences, commits or barriers, some of twelve schedules goes wrong."""
+    text = product(cluster)[0].kernel.text
+    begin = text.index('extern "C" __global__')
+    found = list(re.finditer(SYNCHRONISES, text[begin:]))
+    assert len(found) >= 12
+    for call in found[part::4]:
+        without = text[: begin + call.start()] + ";" + text[begin + call.end() :]
+        runs = (multiplied(cluster, without, seed) for seed in range(12))
+        assert any(run != (Report(0, "", ()), True) for run in runs), call[0]

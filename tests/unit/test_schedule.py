@@ -31,10 +31,11 @@ def chain(*ops, edges, rings=(), roles=ROLES, crossing=0):
     return Work("chain", ops, edges, rings, roles, crossing)
 
 
-def ring(load=(10, 100), use=(20, 40), size=4096, **more):
-    """A load into a ring that one op reads."""
+def ring(load=(10, 100), use=(20, 40), size=4096, distance=0, **more):
+    """A load into a ring that one op reads, also some iterations later if there is a distance."""
     ops = WorkOp("load", "tma", *load, variable=True), WorkOp("use", "tensor", *use, **more)
-    return chain(*ops, edges=(Dependence("load", "use", ring="tile"),), rings=(WorkRing("tile", size),), crossing=5)
+    edges = [Dependence("load", "use", far, "tile") for far in {0, distance}]
+    return chain(*ops, edges=edges, rings=(WorkRing("tile", size),), crossing=5)
 
 
 @pytest.mark.parametrize("consumers", [1, 2, 3])
@@ -53,7 +54,8 @@ def test_gemm_registers_are_those_of_two_consumers_and_a_producer():
     found = schedule(gemm_work(128, 256, 64))
     assert sorted(found.registers.values()) == [24, 240, 240]
     assert found.registers[found.roles["load"]] == 24
-    assert 128 * sum(found.registers.values()) <= 65536
+    five = schedule(gemm_work(256, 64, 64, consumers=4))
+    assert sum(five.registers.values()) == 5 * 96  # at launch each of 640 threads has 65536 / 640, a multiple of 8
 
 
 def test_attention_overlaps_softmax_and_products():
@@ -64,12 +66,15 @@ def test_attention_overlaps_softmax_and_products():
     held.sort()
     gaps = [(held[(place + 1) % 4][0] - start) % found.ii for place, (start, _) in enumerate(held)]
     assert gaps == [512] * 4  # the tensor cores never rest
+    assert found.depths["turn0"] == found.depths["turn1"] == 1
+    assert schedule(attention_work(pingpong=False)).ii == 2048
     assert isinstance(verify(found.pipeline), Proved)
 
 
-def test_recurrence_binds_with_its_exact_ratio():
+@pytest.mark.parametrize("there", [0, 1])
+def test_recurrence_binds_with_its_exact_ratio(there):
     ops = WorkOp("a", "cuda", 1, 4), WorkOp("b", "sfu", 1, 3)
-    work = chain(*ops, edges=(Dependence("a", "b"), Dependence("b", "a", 2)))
+    work = chain(*ops, edges=(Dependence("a", "b", there), Dependence("b", "a", 2 - there)))
     assert bounds(work, "sm_90a")[0].cycles == Fraction(7, 2)
     found = schedule(work)
     assert (found.ii, found.bound, found.proof) == (4, 4, "bound")
@@ -112,6 +117,16 @@ def test_roles_are_found_where_they_are_not_stated():
     assert (found.ii, found.gap) == (2048, 1)
     assert found.roles["qk0"] == found.roles["pv0"] != found.roles["qk1"] == found.roles["pv1"]
     assert found.roles["load_keys"] not in (found.roles["qk0"], found.roles["qk1"])
+
+
+def test_iterations_without_ops_do_not_hide_the_order_of_a_role():
+    """Signals of one role to itself over two iterations: of two iterations the third runs nothing but the fence."""
+    ops = WorkOp("a", "cuda", 0, 2), WorkOp("b", "sfu", 0, 1), WorkOp("c", "cuda", 0, 1)
+    edges = [Dependence("c", "b", 1, "one"), Dependence("b", "a", 1, "two"), Dependence("c", "c", 1)]
+    edges += [Dependence("c", "a", 2, "one"), Dependence("c", "b", 2)]
+    work = chain(*ops, edges=edges, rings=(WorkRing("one", 0), WorkRing("two", 0)), roles=ROLES[:1])
+    found = schedule(work)
+    assert found.pipeline.roles[0].loop[-1].op == "proxy_fence"
 
 
 # ------------------------------------------------------------------------------------------------------- bad input
@@ -170,10 +185,11 @@ def test_malformed(make, said):
     ("work", "where", "said"),
     [
         (lambda: ring(size=250_000), "ring tile", "a block of sm_90a has 232448"),
+        (lambda: ring(size=120_000, distance=1), "ring tile", "2 slots of 120000 bytes at the least"),
         (lambda: ring(warps=8), "use", "8 warps; its roles have at most 4"),
         (lambda: ring(registers=300), "use", "300 registers of each thread"),
         (lambda: gemm_work(128, 256, 64, consumers=1), "mma0", "256 registers of each thread"),
-        (lambda: dataclasses.replace(ring(), roles=(WorkRole("all"),)), "roles", r"1 roles do not .*\(load\)"),
+        (lambda: dataclasses.replace(ring(), roles=(WorkRole("all"),)), "roles", r"no choice of 1 roles .*\(load\)"),
         (lambda: dataclasses.replace(ring(), roles=tuple(map(WorkRole, "abcdefghi"))), "roles", "1152 threads"),
     ],
 )  # fmt: skip
@@ -201,8 +217,8 @@ def test_a_pipeline_that_is_not_proved_is_not_returned(monkeypatch):
 
     real = call.pipeline_of
 
-    def shallow(work, found):
-        document = real(work, found).to_json()
+    def shallow(work, found, anchored=False):
+        document = real(work, found, anchored).to_json()
         document["roles"][-1]["loop"] = [op for op in document["roles"][-1]["loop"] if op["op"] != "arrive"]
         return call.Pipeline.from_json(document)
 
@@ -238,7 +254,11 @@ def test_layouts_and_schedules_together_beat_one_after_the_other():
     assert together.ii == min(each.values()) == 512
     assert each[layout_first.name] == 912
     assert each[schedule_first.name] > 512
-    assert "layouts two copies (others: one copy, conflicts 912, padded rows" in together.why
+    assert "; layouts: one copy, conflicts 912 cycles, two copies 512 cycles, padded rows" in together.why
+    huge = Candidate("huge", bytes=(("tile", 300_000),))
+    assert schedule(work, candidates=[huge, layouts[1]]).why.endswith("layouts: huge none, two copies 512 cycles")
+    with pytest.raises(InfeasibleError):
+        schedule(work, candidates=[huge])
 
 
 def test_candidates_come_from_joint():

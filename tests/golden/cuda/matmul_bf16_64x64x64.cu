@@ -16,6 +16,8 @@ extern "C" __global__ void __launch_bounds__(128, 1) la_matmul(
     if (threadIdx.x == 0) {
         *failed = 0;
         for (int slot = 0; slot < 1; ++slot) la_mbarrier_init(shared + 16384 + 8 * slot, 1);  // full
+        la_prefetch_tensor_map(&map_a);
+        la_prefetch_tensor_map(&map_b);
     }
 
     // No start coordinates express such an origin: nothing is copied.

@@ -6,8 +6,9 @@ typedef unsigned long long la_u64;
 // The 128 descriptor bytes; the hardware needs 64-byte alignment.
 struct alignas(64) la_tensor_map { la_u64 words[16]; };
 
-// Polls before a waiting thread gives up: a wrong byte count must end the kernel, not hang it.
-#define LA_SPIN_LIMIT (1 << 20)
+// Polls before a waiting thread gives up: a wrong byte count must end the kernel, not hang it. A poll that fails
+// suspends the thread for about 4 microseconds (H200), so that it gives up after about a second.
+#define LA_SPIN_LIMIT (1 << 18)
 
 extern __shared__ __align__(1024) unsigned char la_dynamic_shared[];
 
@@ -36,7 +37,7 @@ __device__ __forceinline__ bool la_wait_parity(la_u32 barrier, la_u32 parity)
         la_u32 done;
         asm volatile("{\n"
                      ".reg .pred p;\n"
-                     "mbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+                     "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
                      "selp.u32 %0, 1, 0, p;\n"
                      "}\n" : "=r"(done) : "r"(barrier), "r"(parity) : "memory");
         if (done) return true;

@@ -30,6 +30,8 @@ extern "C" __global__ void __launch_bounds__(64, 1) la_copy_1024x4096_b32_tma(
         *failed = 0;
         for (int slot = 0; slot < 4; ++slot) la_mbarrier_init(shared + 16384 + 8 * slot, 1);  // full
         for (int slot = 0; slot < 4; ++slot) la_mbarrier_init(shared + 16416 + 8 * slot, 1);  // empty
+        la_prefetch_tensor_map(&from);
+        la_prefetch_tensor_map(&into);
     }
     __syncthreads();
 

@@ -32,6 +32,8 @@ extern "C" __global__ void __launch_bounds__(96, 1) la_transpose_512x1024_b32_tm
         *failed = 0;
         for (int slot = 0; slot < 2; ++slot) la_mbarrier_init(shared + 16384 + 8 * slot, 1);  // full
         for (int slot = 0; slot < 2; ++slot) la_mbarrier_init(shared + 16400 + 8 * slot, 2);  // empty
+        la_prefetch_tensor_map(&from);
+        la_prefetch_tensor_map(&into);
     }
     __syncthreads();
 

@@ -1,0 +1,191 @@
+"""Text from pipelines: what a program may be, and what its kernel does on the CPU."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+
+from layoutalg.codegen import hostsim
+from layoutalg.codegen.cuda import MAP_TYPE
+from layoutalg.codegen.kernels.copy import copy_pipeline
+from layoutalg.codegen.kernels.ring import mover, tile_plan
+from layoutalg.codegen.launch import place_map
+from layoutalg.codegen.pipeline.emission import Emitted, emit, launch_registers
+from layoutalg.codegen.pipeline.program import Loop, Program, Worker
+from layoutalg.ground.errors import AdmissibilityError, InfeasibleError, MalformedError
+from layoutalg.proofs.pipeline.document import Barrier, Buffer, Op, Pipeline, Role
+
+needs_compiler = pytest.mark.skipif(hostsim.compiler() is None, reason="no C++ compiler")
+ROWS, COLUMNS = 8, 64
+BYTES = ROWS * COLUMNS * 4
+Bodies = tuple[tuple[str, str], ...]
+
+
+def load_plan(tiles: int) -> Any:
+    return tile_plan((ROWS * tiles, COLUMNS), "u32", (ROWS, COLUMNS), "NONE", "sm_90a", "load")
+
+
+def ring(stages: int, warps: int, arrive: int, *, behind: int = 0) -> Pipeline:
+    """A role loads tiles; another reads them and hands slots back ``behind`` iterations later."""
+    load = (
+        Op("wait", bar="empty", ph=-1), Op("arrive_tx", bar="full", bytes=BYTES),
+        Op("tma_load", buf="T", bar="full", bytes=BYTES),
+    )  # fmt: skip
+    use = (
+        Op("wait", bar="full"), Op("read", buf="T"), Op("proxy_fence"),
+        Op("arrive", bar="empty", n=arrive, off=-behind),
+    )  # fmt: skip
+    post = tuple([Op("arrive", bar="empty", n=arrive, off=-back) for back in range(behind, 0, -1)])
+    return Pipeline(
+        stages, (("full", Barrier(1, stages)), ("empty", Barrier(arrive, stages))), (("T", Buffer(stages, BYTES)),),
+        (Role("load", loop=load), Role("use", loop=use, post=post)),
+    )  # fmt: skip
+
+
+def summing(pipeline: Pipeline, warps: int, tiles: int) -> Program:
+    """Threads add up the words of all tiles at their own places."""
+    plan = load_plan(tiles)
+    words = BYTES // 4 // (32 * warps)
+    word = f"la_shared_load_b32($T_byte + 4 * (t + i * {32 * warps}))"
+    read = f"for (la_u32 i = 0; i < {words}; ++i) sum += (k + 1) * {word};"
+    workers = (
+        Worker((Loop("load", (("loop[2]", f"step_load(&from, $T, $bar, k * {ROWS}, 0);"),)),), elected=True),
+        Worker((Loop("use", (("loop[1]", read),)),), warps, start="la_u32 sum = 0;"),
+    )
+    ended = dataclasses.replace(pipeline.roles[1], post=(*pipeline.roles[1].post, Op("read", buf="Out", idx_abs=0)))
+    made = dataclasses.replace(
+        pipeline, roles=(pipeline.roles[0], ended), buffers=(*pipeline.buffers, ("Out", Buffer(1, 16)))
+    )
+    out = f"post[{len(ended.post) - 1}]"
+    bodies = (*workers[1].loops[0].bodies, (out, "sums[t] = sum;"))
+    workers = (workers[0], dataclasses.replace(workers[1], loops=(Loop("use", bodies),)))
+    parameters = ((MAP_TYPE, "from"), ("la_u32*", "sums"), ("int", "n"))
+    return Program(
+        made, workers, parameters, "n", plans=(("T", plan),), before=mover(plan, "step_load", "Loads a tile.")
+    )
+
+
+def run(made: Emitted, tiles: int, n: int, warps: int, seed: int) -> tuple[int, list[int], np.ndarray, np.ndarray]:
+    room = np.zeros(BYTES * tiles // 4 + 64, dtype=np.uint32)
+    first = -room.ctypes.data % 256 // 4
+    source = room[first : first + BYTES * tiles // 4]
+    source[:] = np.random.default_rng(5).integers(0, 1 << 16, source.size)
+    sums, status = np.zeros(32 * warps, dtype=np.uint32), np.zeros(1, dtype=np.int32)
+    raw = place_map(load_plan(tiles).raw, source.ctypes.data)
+    fault = hostsim.run(
+        made.kernel, [raw, sums, n, status], regions=[(source.ctypes.data, source.nbytes)], seed=seed
+    )  # fmt: skip
+    weights = np.arange(1, n + 1, dtype=np.uint32).repeat(BYTES // 4)
+    wanted = (source[: n * BYTES // 4] * weights).reshape(-1, 32 * warps).sum(axis=0, dtype=np.uint32)
+    return fault, [int(word) for word in status], sums, wanted
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("stages", "warps", "arrive", "behind"),
+    [(1, 1, 1, 0), (2, 2, 2, 0), (3, 2, 64, 0), (4, 4, 1, 0), (3, 1, 1, 1), (4, 2, 2, 2), (5, 2, 1, 3)],
+)
+def test_a_ring_hands_every_tile_over_once(stages: int, warps: int, arrive: int, behind: int) -> None:
+    """For every N up to two turns of the ring and more, in several orders of threads."""
+    tiles = 2 * stages + 3
+    made = emit(summing(ring(stages, warps, arrive, behind=behind), warps, tiles), "ring")
+    assert made.proof is not None
+    for n in range(tiles + 1):
+        fault, status, sums, wanted = run(made, tiles, n, warps, seed=n)
+        assert hostsim.FAULTS[fault] == "none", n
+        assert [made.gave_up(word) for word in status] == [""]
+        assert np.array_equal(sums, wanted), n
+
+
+@needs_compiler
+def test_a_wait_that_gives_up_is_named() -> None:
+    """The consumer hands back nothing: after as many tiles as slots the loader waits in vain."""
+    pipeline = ring(2, 1, 1)
+    use = dataclasses.replace(pipeline.roles[1], loop=pipeline.roles[1].loop[:3])
+    wrong = dataclasses.replace(pipeline, roles=(pipeline.roles[0], use))
+    program = summing(wrong, 1, 5)
+    with pytest.raises(AdmissibilityError, match="LA986") as told:
+        emit(program, "ring")
+    assert "deadlock" in str(told.value)
+    made = emit(program, "ring", unproved=True)
+    assert "NOT PROVED" in made.kernel.text
+    fault, status, _, _ = run(made, 5, 5, 1, seed=0)
+    assert hostsim.FAULTS[fault] != "none" or made.gave_up(status[0]).startswith(
+        "load gave up in iteration 2: wait empty"
+    )
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [(1, ""), (0, "did not finish: status 0"), (2 | 9 << 8, "did not finish"), (3, "did not finish"),
+     (2 | 1 << 8 | 7 << 16, "load gave up in iteration 7: wait empty[k], phase -1")],
+)  # fmt: skip
+def test_a_status_says_which_wait_gave_up(status: int, words: str) -> None:
+    made = emit(summing(ring(2, 1, 1), 1, 3), "ring")
+    assert words in made.gave_up(status)
+    assert bool(made.gave_up(status)) == (status != 1)
+
+
+def changed(program: Program, **fields: Any) -> Program:
+    return dataclasses.replace(program, **fields)
+
+
+def workers(program: Program, place: int, **fields: Any) -> tuple[Worker, ...]:
+    found = list(program.workers)
+    found[place] = dataclasses.replace(found[place], **fields)
+    return tuple(found)
+
+
+REFUSED = [
+    (lambda p: changed(p, workers=p.workers[:1]), "each role once"),
+    (lambda p: changed(p, workers=(*p.workers, p.workers[1])), "each role once"),
+    (lambda p: changed(p, workers=workers(p, 0, loops=(Loop("load", ()),))), r"must have loop\[2\]"),
+    (
+        lambda p: changed(p, workers=workers(p, 0, loops=(Loop("load", (("loop[0]", ";"),)),))),
+        "must be one of tma_load",
+    ),
+    (lambda p: changed(p, workers=workers(p, 0, loops=(Loop("load", (("loop[9]", ";"),)),))), "bodies of load"),
+    (lambda p: changed(p, workers=workers(p, 1, warps=0)), "warps"),
+    (lambda p: changed(p, workers=workers(p, 1, warps=40)), "warps"),
+    (lambda p: changed(p, workers=workers(p, 1, warps=3)), "one thread, each warp, or every thread"),
+    (lambda p: changed(p, workers=workers(p, 1, registers=100)), "multiple of 8"),
+    (lambda p: changed(p, pipeline=dataclasses.replace(p.pipeline, reset=2)), "start again"),
+    (lambda p: changed(p, plans=(("X", p.plans[0][1]),)), "plans"),
+    (lambda p: changed(p, plans=(("Out", p.plans[0][1]),)), "at least the plan's"),
+]
+
+
+@pytest.mark.parametrize(("change", "words"), REFUSED)
+def test_what_no_kernel_can_be_is_refused(change: Any, words: str) -> None:
+    with pytest.raises(MalformedError, match=words):
+        change(summing(ring(2, 2, 2), 2, 3))
+
+
+def test_bytes_that_are_not_the_plans_are_refused() -> None:
+    program = summing(ring(2, 1, 1), 1, 3)
+    load = program.pipeline.roles[0]
+    half = dataclasses.replace(load, loop=(*load.loop[:2], dataclasses.replace(load.loop[2], bytes=BYTES // 2)))
+    with pytest.raises(MalformedError, match="must be the plan's"):
+        changed(program, pipeline=dataclasses.replace(program.pipeline, roles=(half, program.pipeline.roles[1])))
+
+
+def test_a_body_with_an_unknown_name_is_refused() -> None:
+    program = summing(ring(2, 1, 1), 1, 3)
+    odd = workers(program, 0, loops=(Loop("load", (("loop[2]", "step_load(&from, $S, $bar);"),)),))
+    with pytest.raises(MalformedError, match="must use only \\$T"):
+        emit(changed(program, workers=odd), "ring")
+
+
+def test_more_shared_memory_than_a_block_has_is_refused() -> None:
+    pipeline = copy_pipeline(4, 2, 65536, 65536)
+    loops = (Loop("load", (("loop[2]", ";"),)),), (Loop("store", (("loop[1]", ";"),)),)
+    program = Program(pipeline, tuple([Worker(each, elected=True) for each in loops]), ())
+    with pytest.raises(InfeasibleError, match="LA946"):
+        emit(program, "copy")
+
+
+def test_registers_at_launch() -> None:
+    assert [launch_registers(threads) for threads in (128, 256, 384, 512, 1024)] == [255, 255, 168, 128, 64]
