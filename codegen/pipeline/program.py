@@ -118,6 +118,8 @@ class Program(Checked, code="LA985"):
             raise CHECK.malformed("workers", f"must run each role once: {', '.join(roles)}", run)
         if self.pipeline.reset:
             raise CHECK.malformed("pipeline", "must not let its counters start again", self.pipeline.reset)
+        if self.pipeline.tensors:
+            raise CHECK.malformed("pipeline", "must have its buffers in shared memory", sorted(self.pipeline.tensors))
         for worker in self.workers:
             for loop in worker.loops:
                 self._loop(worker, loop, [roles[name] for name in worker.names(loop)])
