@@ -123,20 +123,10 @@ class Op(Checked, code="LA970"):
 
     def _validate(self) -> None:
         CHECK.choice(self.op, "op", OPS)
-        for name in ("to", "multicast"):
-            if getattr(self, name) and name not in OPS[self.op]:
-                raise CHECK.malformed(name, _OWN.get(self.op, f"is not for an op {self.op}"), getattr(self, name))
-        for ranks in self.reaches:
-            for rank in ranks:
-                CHECK.integer(rank, "to" if self.to else "multicast", 0, MOST_CTAS)
-            if not ranks or len(set(ranks)) != len(ranks):
-                raise CHECK.malformed("to" if self.to else "multicast", "must be distinct CTAs, at least one", ranks)
-        CHECK.integer(self.id, "id", 0, FARTHEST)
-        CHECK.integer(self.threads, "threads", 0, FARTHEST)
-        if self.is_named and (self.first or self.last):
-            raise CHECK.malformed(
-                "guard", f"is not for an op {self.op}, whose uses are counted", (self.first, self.last)
-            )
+        if self.reaches:
+            self._check_reach()
+        if self.id or self.threads or self.is_named:
+            self._check_meeting()
         for name in ("bar", "buf"):
             if bool(getattr(self, name)) != (name in OPS[self.op]):
                 rule = (
@@ -151,6 +141,26 @@ class Op(Checked, code="LA970"):
         CHECK.integer(self.n, "n", int(self.op in COUNTED), FARTHEST)
         if self.bytes is not None:
             CHECK.integer(self.bytes, "bytes", 0, 1 << 40)
+
+    def _check_reach(self) -> None:
+        for name in ("to", "multicast"):
+            if getattr(self, name) and name not in OPS[self.op]:
+                raise CHECK.malformed(name, _OWN.get(self.op, f"is not for an op {self.op}"), getattr(self, name))
+        name = "to" if self.to else "multicast"
+        for ranks in self.reaches:
+            for rank in ranks:
+                CHECK.integer(rank, name, 0, MOST_CTAS)
+            if not ranks or len(set(ranks)) != len(ranks):
+                raise CHECK.malformed(name, "must be distinct CTAs, at least one", ranks)
+
+    def _check_meeting(self) -> None:
+        if not self.is_named:
+            raise CHECK.malformed("id", f"is not for an op {self.op}", self.id or self.threads)
+        CHECK.integer(self.id, "id", 0, FARTHEST)
+        CHECK.integer(self.threads, "threads", 0, FARTHEST)
+        if self.first or self.last:
+            rule = f"is not for an op {self.op}, whose uses are counted"
+            raise CHECK.malformed("guard", rule, (self.first, self.last))
 
     @property
     def reaches(self) -> tuple[tuple[int, ...], ...]:
@@ -356,17 +366,21 @@ class Pipeline(Checked, Shown, code="LA970"):
                     raise CHECK.malformed(f"{where}.buf", rule, op.buf)
                 if (op.first or op.last) and part != "loop":
                     raise CHECK.malformed(f"{where}.guard", "is for ops of a loop", part)
-                if len(op.reaches) > 1 and len(op.reaches) != self.cluster:
-                    rule = f"must be CTAs, or a list of CTAs for each of the {self.cluster}"
-                    raise CHECK.malformed(where, rule, op.reaches)
-                for rank in [rank for ranks in op.reaches for rank in ranks]:
-                    if rank >= self.cluster:
-                        what = f"must be CTAs of the cluster, 0 to {self.cluster - 1}"
-                        raise CHECK.malformed(f"{where}.{'to' if op.to else 'multicast'}", what, rank)
+                if op.reaches:
+                    self._check_reach(op, where)
                 if op.is_named and not role.warps:
                     raise CHECK.malformed(f"warps of {role.name}", f"must be given for {where}, {op.op}", role.warps)
                 if op.is_named and self.reset:
                     raise CHECK.malformed(where, "is not for counters that start again", op.op)
+
+    def _check_reach(self, op: Op, where: str) -> None:
+        if len(op.reaches) not in (1, self.cluster):
+            rule = f"must be CTAs, or a list of CTAs for each of the {self.cluster}"
+            raise CHECK.malformed(where, rule, op.reaches)
+        for rank in [rank for ranks in op.reaches for rank in ranks]:
+            if rank >= self.cluster:
+                rule = f"must be CTAs of the cluster, 0 to {self.cluster - 1}"
+                raise CHECK.malformed(f"{where}.{'to' if op.to else 'multicast'}", rule, rank)
 
     @property
     def tensors(self) -> frozenset[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from judges.pipeline_programs import arrive, op
 import layoutalg as la
 from layoutalg.ground.errors import MalformedError
 from layoutalg.ground.verdict import Proved, Refuted
-from layoutalg.pipeline import Op, Pipeline, Role, verify
+from layoutalg.pipeline import Buffer, Op, Pipeline, Role, verify
 from layoutalg.proofs.pipeline.expansion import expanded
 
 SAFE = {
@@ -182,6 +183,14 @@ def test_an_op_says_which_ctas_it_reaches() -> None:
     assert Op("arrive", bar="empty", n=1, to=((1,), (0,))) == value.roles[1].loop[0]
 
 
+def test_ops_have_only_what_is_for_them() -> None:
+    for wrong in ({"to": ((0,),)}, {"multicast": ((0,),)}, {"id": 1}, {"threads": 32}):
+        with pytest.raises(MalformedError, match="is not for an op read"):
+            Op("read", buf="A", **wrong)
+    with pytest.raises(MalformedError, match="must be distinct CTAs"):
+        Op("arrive", bar="full", n=1, to=((0, 0),))
+
+
 def test_meetings_of_each_cta_are_its_own() -> None:
     one = expanded(Pipeline.from_json(meeting(2, cluster=2)))
     assert [(name, barrier.count) for name, barrier in one.barriers] == [
@@ -227,6 +236,13 @@ def test_resources(made: Pipeline, target: str, told: str) -> None:
         return
     assert found.kind == "infeasible"
     assert told in found.witness["what"]
+
+
+def test_tensor_memory() -> None:
+    held = Pipeline(2, (), (("acc", Buffer(2, 1 << 17, "tensor")),), (Role("math"),))
+    assert isinstance(verify(held, "sm_100a"), Proved)
+    more = verify(replace(held, buffers=(("acc", Buffer(2, (1 << 17) + 1, "tensor")),)), "sm_100a")
+    assert more.witness["what"] == "262146 bytes of tensor memory; an SM of sm_100a has 262144"
 
 
 def test_shared_memory_and_threads_are_those_of_one_cta() -> None:
