@@ -1,8 +1,9 @@
-"""Kernels on arrays: copies, transposes, gathers, staging in shared memory; matrix products."""
+"""Kernels on arrays: copies, transposes, gathers, staging in shared memory; matrix products, attention."""
 
 from __future__ import annotations
 
 from layoutalg.codegen.kernels.answer import ArrayKernel
+from layoutalg.codegen.kernels.attention import AttentionKernel, attention_kernel
 from layoutalg.codegen.kernels.copy import copy_kernel
 from layoutalg.codegen.kernels.gather import gather_kernel
 from layoutalg.codegen.kernels.gemm import MatmulKernel, gemm_kernel
@@ -14,8 +15,10 @@ from layoutalg.codegen.kernels.transpose_windows import transpose_windows_kernel
 
 __all__ = [
     "ArrayKernel",
+    "AttentionKernel",
     "Form",
     "MatmulKernel",
+    "attention_kernel",
     "copy_kernel",
     "forms",
     "gather_kernel",

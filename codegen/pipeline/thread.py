@@ -146,8 +146,8 @@ class Thread:
         special |= {"%laneid": self.lane, "%cluster_ctarank": rank, "%cluster_nctarank": cluster, "WARP_SZ": 32}
         self.registers: dict[str, Value] = {**special, **program.symbols}
 
-    def run(self) -> tuple[Event, ...]:
-        """Run to the end; return what the thread does.
+    def run(self, until: Sequence[str] = ()) -> tuple[Event, ...]:
+        """Run to the end, or to the first event of some kinds; return what the thread does.
 
         Raises: RepresentabilityError: LA980, with the line of the PTX.
         """
@@ -167,6 +167,8 @@ class Thread:
                 if holds == now.negated:
                     continue
             _action(now.operation, now.operands)(self, now)
+            if until and self.events and self.events[-1].kind in until:
+                break
         return tuple(self.events)
 
     def refuse(self, now: Instruction, because: str) -> NoReturn:
