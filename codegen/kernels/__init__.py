@@ -7,6 +7,7 @@ from layoutalg.codegen.kernels.attention import AttentionKernel, attention_kerne
 from layoutalg.codegen.kernels.copy import copy_kernel
 from layoutalg.codegen.kernels.gather import gather_kernel
 from layoutalg.codegen.kernels.gemm import MatmulKernel, gemm_kernel
+from layoutalg.codegen.kernels.gemm_forms import Form, forms
 from layoutalg.codegen.kernels.staging import staging_kernel
 from layoutalg.codegen.kernels.transpose import transpose_kernel
 from layoutalg.codegen.kernels.transpose_ring import transpose_ring_kernel
@@ -15,9 +16,11 @@ from layoutalg.codegen.kernels.transpose_windows import transpose_windows_kernel
 __all__ = [
     "ArrayKernel",
     "AttentionKernel",
+    "Form",
     "MatmulKernel",
     "attention_kernel",
     "copy_kernel",
+    "forms",
     "gather_kernel",
     "gemm_kernel",
     "staging_kernel",
