@@ -105,7 +105,7 @@ JOBS = {
     "asynchrony": Job("what the manuals leave open: pieces of copies, fences, warpgroups; copies by rank",
                       "device_asynchrony", ("asynchrony_dev",), 150),
     "products": Job("matrix products from proved pipelines, beside cuBLAS", "device_products", ("products_dev",), 200,
-                    {"kinds": ["square", "odd"]}),
+                    {"kinds": ["square", "odd", "forms"]}),
     "kernels": Job("kernels that move arrays: every byte, and the bandwidth beside copies", "device_kernels",
                    ("kernels_dev", "kernels_gathers_dev"), 55,
                    {"kinds": ["windows", "plain", "engine", "gathers", "staging"]}),
