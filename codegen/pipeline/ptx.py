@@ -58,7 +58,7 @@ class Program:
 
 _VARIABLE = re.compile(
     r"^\s*(?:\.(?:visible|extern|weak|common)\s+)*\.(shared|global|const|local)\s+(?:\.align\s+(\d+)\s+)?\.\w(\d+)\s+"
-    r"([\w$]+)(?:\[(\d*)\])?(?:\s*=\s*\{([^}]*)\})?\s*;",
+    r"([\w$]+)(\[\d*\])?(?:\s*=\s*\{([^}]*)\})?\s*;",
     re.MULTILINE,
 )
 _TOKEN = re.compile(
@@ -111,14 +111,15 @@ def _place_variables(made: Program, text: str) -> None:
     ends = {"shared": SHARED_BASE, "global": GLOBAL, "const": GLOBAL + (1 << 40), "local": LOCAL}
     dynamic = []
     for space, align, bits, name, extent, given in _VARIABLE.findall(text):
-        size, step = int(bits) // 8, int(align or int(bits) // 8)
-        start = -(-ends[space] // step) * step
-        made.symbols[name], ends[space] = start, start + size * int(extent or 1)
-        if space == "shared" and not extent:
+        if extent == "[]":
             dynamic.append(name)
+            continue
+        size, step, many = int(bits) // 8, int(align or int(bits) // 8), int(extent.strip("[]") or 1)
+        start = -(-ends[space] // step) * step
+        made.symbols[name], ends[space] = start, start + size * many
         values = [entry.strip() for entry in given.split(",")] if given else []
         if values and all(_NUMBER.fullmatch(value) for value in values):
-            values += ["0"] * (int(extent or 1) - len(values))
+            values += ["0"] * (many - len(values))
             data = b"".join([(number(value) % (1 << 8 * size)).to_bytes(size, "little") for value in values])
             made.constants |= dict(enumerate(data, start))
     made.symbols |= dict.fromkeys(dynamic, -(-ends["shared"] // SHARED_BASE) * SHARED_BASE)
@@ -132,7 +133,7 @@ def _add(made: Program, text: str, line: int, scopes: list[dict[str, str]]) -> N
         for entry in registers.split(","):
             register = entry.split("<")[0].strip()
             if len(scopes) > 1:
-                scopes[-1][register] = register = f"{register}${line}$"
+                scopes[-1][register] = register = f"{register}${len(made.widths)}$"
             made.widths[register] = 1 if kind == ".pred" else int(re.sub(r"\D", "", kind))
     elif operation == ".branchtargets":
         made.tables[next(reversed(made.labels))] = tuple([label.strip() for label in rest.split(",")])

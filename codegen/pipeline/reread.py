@@ -200,9 +200,10 @@ class _DifferenceError(Exception):
 
 def _plain(kernel: KernelSource, pipeline: Pipeline) -> Pipeline:
     """The pipeline without clusters; its rings and roles must be those of the kernel."""
+    stated = {role.name: role.warps for role in pipeline.roles}
     for what, has, wanted in (
         ("barriers", {each[::2] for each in kernel.barriers}, {(name, ring.slots) for name, ring in pipeline.barriers}),
-        ("roles", {(name, 0) for name, _, _ in kernel.roles}, {(role.name, 0) for role in pipeline.roles}),
+        ("roles", {(name, warps if stated.get(name) else 0) for name, _, warps in kernel.roles}, {*stated.items()}),
     ):
         if has != wanted:
             because = f"the kernel's {what} are not those of the pipeline"

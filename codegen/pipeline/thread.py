@@ -217,7 +217,8 @@ class Thread:
         place, inside = divmod(at - PARAMETERS, PARAMETER_STRIDE)
         if 0 <= place < len(self.program.parameters):
             given = self.arguments[place]
-            given = int.from_bytes(given, "little") if isinstance(given, bytes) else given
+            if isinstance(given, bytes):
+                return given[inside] if inside < len(given) else None
             return given >> 8 * inside & 255 if isinstance(given, int) else None
         return self.memory.get(at, self.program.constants.get(at))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,7 +18,7 @@ from layoutalg.codegen.kernels.gemm_forms import Form
 from layoutalg.codegen.kernels.transpose_ring import transpose_ring_kernel, turn_pipeline
 from layoutalg.codegen.pipeline.reread import Launch, events, mismatch
 from layoutalg.codegen.prelude import PRELUDE, wgmma_prelude
-from layoutalg.ground.errors import MalformedError, RepresentabilityError
+from layoutalg.ground.errors import MalformedError, MissingExtraError, RepresentabilityError
 from layoutalg.proofs.pipeline import Pipeline, verify
 
 pytestmark = pytest.mark.compile
@@ -150,6 +151,11 @@ def test_names_of_rings_and_roles_must_be_those_of_the_document() -> None:
         found = mismatch(other, pipeline, launch(kernel), trips=[0])
         assert found is not None
         assert found.rule == "EMIT_NAMES"
+    document = pipeline.to_json()
+    document["roles"][0]["warps"] = 2
+    found = mismatch(kernel, Pipeline.from_json(document), launch(kernel), trips=[0])
+    assert found is not None
+    assert found.rule == "EMIT_NAMES"
     moved = replace(kernel, barriers=(("full", 0, 3), ("empty", 24, 3)))
     found = mismatch(moved, pipeline, launch(kernel), trips=[0])
     assert found is not None
@@ -212,7 +218,7 @@ PRODUCTS = [
 @pytest.mark.parametrize("cluster", [1, 2])
 @pytest.mark.parametrize("behind", [0, 1])
 def test_products_do_what_their_pipelines_say(cluster: int, behind: int) -> None:
-    made = gemm_kernel((1024, 1024, 192), form=Form(128, 256, leaving=128, cluster=cluster, behind=behind))
+    made = gemm_kernel((1024, 1024, 192), "bf16", form=Form(128, 256, 2, 128, cluster, behind))
     turns = {"load": 3, "math0": 3, "math1": 3, "store0": 2, "store1": 2}
     kernel, pipeline = made.kernel, made.emitted.program.pipeline
     launched = persistent(made.blocks, [None, None, None, 0, None], turns, cluster)
@@ -293,6 +299,12 @@ def test_a_strict_build_refuses_multiplies_that_the_assembler_serialises() -> No
     parameters = (("float*", "d"), ("la_u64", "a"), ("la_u64", "b"), ("int", "n"))
     with pytest.raises(CompileError, match="LA981"):
         to_cubin(KernelSource("touched", wrong, "sm_90a", 128, 0, parameters, roles=(("math", 0, 4),)))
+
+
+def test_ptx_needs_the_bindings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cuda.bindings", None)
+    with pytest.raises(MissingExtraError, match=r'pip install "layoutalg\[cuda\]"'):
+        to_ptx("// never compiled")
 
 
 def test_ptx_is_that_of_the_kernel() -> None:
