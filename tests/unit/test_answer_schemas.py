@@ -236,7 +236,8 @@ VALUES = {
     "Kind": "fact", "Multiply": "fact", "ReadPattern": "fact", "Target": "fact", "Law": "law",
     "Patch": "line of PTX", "KernelSource": "source text", "ArrayKernel": "source text",
     "MatmulKernel": "source text", "AttentionKernel": "source text", "Emitted": "source text",
-    "Form": "argument of a kernel", "Work": "argument of a schedule", "DeviceInfo": "device", "WgmmaTiles": "argument of a kernel",
+    "Form": "argument of a kernel", "Work": "argument of a schedule", "DeviceInfo": "device",
+    "WgmmaTiles": "argument of a kernel",
     "Multiple": "condition, as it was given", "AtLeast": "condition, as it was given",
     "Spread": "condition, as it was given",
 }  # fmt: skip
