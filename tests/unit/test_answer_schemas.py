@@ -234,8 +234,8 @@ VALUES = {
     "TensorMap": "its 128 bytes", "Im2colMap": "its 128 bytes", "MatrixDescriptor": "its 64 bits",
     "Kind": "fact", "Multiply": "fact", "ReadPattern": "fact", "Target": "fact", "Law": "law",
     "Patch": "line of PTX", "KernelSource": "source text", "ArrayKernel": "source text",
-    "MatmulKernel": "source text", "Emitted": "source text", "Form": "argument of a kernel",
-    "DeviceInfo": "device", "WgmmaTiles": "argument of a kernel",
+    "MatmulKernel": "source text", "AttentionKernel": "source text", "Emitted": "source text",
+    "Form": "argument of a kernel", "DeviceInfo": "device", "WgmmaTiles": "argument of a kernel",
     "Multiple": "condition, as it was given", "AtLeast": "condition, as it was given",
     "Spread": "condition, as it was given",
 }  # fmt: skip
