@@ -101,7 +101,7 @@ JOBS = {
                        ("conversions_dev",), 55, {"set": "kernels"}),
     "costs": Job("cycles of the instructions of layout conversions", "device_registers", ("conversion_costs_dev",), 60),
     "pipelines": Job("cycles of copies, wgmma and barriers, for the costs of schedules", "device_pipelines",
-                     seconds=60),
+                     ("pipeline_costs_dev",), 60),
     "asynchrony": Job("what the manuals leave open: pieces of copies, fences, warpgroups; copies by rank",
                       "device_asynchrony", ("asynchrony_dev",), 150),
     "products": Job("matrix products from proved pipelines, beside cuBLAS", "device_products", ("products_dev",), 200,

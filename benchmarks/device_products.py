@@ -168,7 +168,7 @@ def run_product(work: tuple[Case, MatmulKernel, bytes]) -> dict[str, Any]:
 def products_job(run: Run) -> None:
     """Make and run all products of the kinds that are asked for."""
     lines: list[dict[str, Any]] = []
-    for which in run.options.kinds:
+    for which in run.options.kinds or ["square", "odd", "forms"]:
         every = cases(which)
         with ProcessPoolExecutor(12, mp_context=get_context("fork")) as pool:
             answers = list(pool.map(made, every))

@@ -185,9 +185,9 @@ def attention_kernel(
     causal: bool = False,
     shift: int = 0,
     scale: float | None = None,
-    tile: Sequence[int] = (128, 128),
+    tile: Sequence[int] | None = None,
     stages: int = 2,
-    consumers: int = 2,
+    consumers: int | None = None,
     ahead: bool = True,
     alternate: bool = False,
     name: str | None = None,
@@ -206,9 +206,10 @@ def attention_kernel(
         shift: The difference of the positions of query 0 and key 0: 0, or keys - queries if the last query sees
             all keys.
         scale: A number from 2^-100 to 2^100; by default 1 / sqrt(columns).
-        tile: (queries, keys) of a tile: 64 queries per consumer, a multiple of 16 keys that registers suffice for.
+        tile: (queries, keys) of a tile: 64 queries per consumer, a multiple of 16 keys that registers suffice for; by
+            default (128, 128), or (192, 128) for 64 columns.
         stages: Slots of the rings of K and V, 1 to 8.
-        consumers: Warpgroups that multiply, 1 to 3.
+        consumers: Warpgroups that multiply, 1 to 3; by default one for 64 queries of a tile.
         ahead: Whether scores of the next keys are multiplied before the values of these.
         alternate: Whether consumers start to multiply in turn, so that exponentials of one run beside the multiplies of
             another; only with ``ahead`` and several consumers.
@@ -232,8 +233,8 @@ def attention_kernel(
         raise CHECK.malformed("shape", f"must have {' or '.join(map(str, HEADS))} columns", columns)
     answer.checked_target(target)
     require_wgmma(target)
-    CHECK.integer(consumers, "consumers", 1, 4)
-    tm, tn = answer.checked_shape(tile, 2)
+    tm, tn = (192 if columns == 64 else 128, 128) if tile is None else answer.checked_shape(tile, 2)
+    consumers = CHECK.integer(max(1, tm // GROUP_ROWS) if consumers is None else consumers, "consumers", 1, 4)
     if tm != GROUP_ROWS * consumers or tn % 16 or tn > 256:
         rule = f"must have {GROUP_ROWS * consumers} queries, and a multiple of 16 keys up to 256"
         raise CHECK.malformed("tile", rule, (tm, tn))
@@ -321,15 +322,6 @@ __device__ __forceinline__ float la_row_sum(float x)
     return x + la_other_lane(x, 2);
 }
 
-// Two numbers, never negative, are there before whatever follows. Otherwise the assembler moves exponentials behind the
-// wait for the multiplies that should hide them: the wait does not depend on them, this barrier does.
-__device__ __forceinline__ void la_complete(float x, float y)
-{
-#ifndef LA_HOST
-    asm volatile("bar.warp.sync %0;" :: "r"(x < 0.0f || y < 0.0f ? 0u : 0xFFFFFFFFu) : "memory");
-#endif
-}
-
 // Operands in registers are complete before the multiplies that read them.
 template <int n>
 __device__ __forceinline__ void la_settle(la_u32 (&a)[n][4])
@@ -377,7 +369,6 @@ for (int r = 0; r < 2; ++r) {{
     total[r] = total[r] * keep[r] + sum;
 }}
 la_settle(s);
-la_complete(total[0], total[1]);
 """
 _RESCALE = """\
 la_settle(o);

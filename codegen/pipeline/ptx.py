@@ -185,6 +185,17 @@ def _permuted(_: int, a: int, b: int, selector: int) -> int:
     return found
 
 
+def _inserted(bits: int, a: int, b: int, start: int, many: int) -> int:
+    mask = (1 << (many & 255)) - 1 << (start & 255) & (1 << bits) - 1
+    return b & ~mask | a << (start & 255) & mask
+
+
+def _field(signed: bool, a: int, start: int, many: int) -> int:
+    many &= 255
+    found = a >> (start & 255) & (1 << many) - 1
+    return found - (1 << many) if signed and many and found >> many - 1 else found
+
+
 INTEGER: Final[Mapping[str, tuple[str, Callable[..., int]]]] = {
     "add": ("tt", lambda _, a, b: a + b),
     "sub": ("tt", lambda _, a, b: a - b),
@@ -213,6 +224,7 @@ INTEGER: Final[Mapping[str, tuple[str, Callable[..., int]]]] = {
     "popc": ("t", lambda _, a: a.bit_count()),
     "clz": ("t", lambda bits, a: bits - a.bit_length()),
     "brev": ("t", lambda bits, a: int(f"{a:0{bits}b}"[::-1], 2)),
+    "bfi": ("ttuu", _inserted),
     "prmt": ("ttu", _permuted),
     "selp": ("ttp", lambda _, a, b, c: a if c else b),
 }
@@ -241,6 +253,8 @@ def function_of(operation: str) -> tuple[Callable[..., int], list[tuple[int, boo
     first, _, middle = name.partition(".")
     if first == "setp" and middle in COMPARED:
         return COMPARED[middle], [kind, kind]
+    if name == "bfe":
+        return functools.partial(_field, kind[1]), [kind, (32, False), (32, False)]
     into = integer_type(middle)
     if first == "cvt" and into:
         sign = 1 << into[0] - 1 if into[1] else 0

@@ -9,12 +9,18 @@ import pytest
 from instruments.elf import local_bytes
 
 from layoutalg.codegen.compile import CompileError, to_cubin
-from layoutalg.codegen.kernels.attention import AttentionKernel, attention_kernel
+from layoutalg.codegen.kernels import attention
+from layoutalg.codegen.kernels.attention import AttentionKernel
 from layoutalg.codegen.pipeline.reread import Launch, mismatch
 
 pytest.importorskip("cuda.core", reason='no run-time compiler: pip install "layoutalg[cuda]"')
 pytestmark = pytest.mark.compile
 WAYS: list[dict[str, Any]] = [{"ahead": False}, {"ahead": True}, {"alternate": True}]
+
+
+def attention_kernel(*given: Any, **options: Any) -> AttentionKernel:
+    """A kernel with tiles of 128 x 128, unless others are asked for."""
+    return attention.attention_kernel(*given, **{"tile": (128, 128), **options})
 
 
 @pytest.mark.nightly(one_of=4)

@@ -52,6 +52,8 @@ WRONG = [
     (rings.product, "(empty + 8 * slot, parity ^ 1)", "(empty + 8 * slot, parity)", "EMIT_ORDER", "load.loop[0]", 0, 1),
     (rings.product, WAIT_FULL, WAIT_FULL.replace("parity)", "!parity)"), "EMIT_ORDER", "math.loop[0]", 0, 1),
     (rings.product, "full + 8 * slot, 16384", "full + 8 * slot, 8192", "EMIT_ORDER", "load.loop[1]", 0, 1),
+    (rings.product, "full + 8 * slot, 16384", "full + 8 * !slot, 16384", "EMIT_ORDER", "load.loop[1]", 0, 1),
+    (rings.copies, "left = 4 * 1024", "left = 3 * 1024", "EMIT_ORDER", "load.loop[2]", 3, 4),
     (rings.product, "&b, full + 8 * slot", "&b, empty + 8 * slot", "EMIT_ORDER", "load.loop[2]", 0, 1),
     (rings.product, "la_tma_load_2d(b_ring +", "la_tma_load_2d(a_ring +", "EMIT_ORDER", "load.loop[2]", 0, 1),
     (rings.product, "y = ((b_ring + 8192 * slot)", "y = ((b_ring + 8192 * last)", "EMIT_ORDER", "math.loop[1]", 1, 2),
@@ -165,6 +167,9 @@ def test_names_of_rings_and_roles_must_be_those_of_the_document() -> None:
 def test_places_of_buffers_may_be_given() -> None:
     kernel, pipeline = rings.product()
     right, wrong = [("A", 0, 8192), ("B", 3 * 8192, 8192)], [("A", 8192, 8192)]
+    found = mismatch(kernel, pipeline, launch(kernel), trips=[4], buffers=[("A", 0, 8192), ("B", 8192, 8192)])
+    assert found is not None
+    assert found.rule == "EMIT_SLOT"
     assert mismatch(kernel, pipeline, launch(kernel), trips=[4], buffers=right) is None
     found = mismatch(kernel, pipeline, launch(kernel), trips=[4], buffers=wrong)
     assert found is not None

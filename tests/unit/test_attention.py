@@ -13,18 +13,19 @@ import pytest
 from judges.attention_judge import Halves, compared
 
 from layoutalg.codegen import hostsim
-from layoutalg.codegen.kernels.attention import (
-    AttentionKernel,
-    attention_kernel,
-    attention_pipeline,
-    packed_scores,
-)
+from layoutalg.codegen.kernels import attention
+from layoutalg.codegen.kernels.attention import AttentionKernel, attention_pipeline, packed_scores
 from layoutalg.ground.errors import InfeasibleError, LayoutError, MalformedError
 from layoutalg.ground.verdict import Proved, Refuted
 from layoutalg.proofs.pipeline import verify
 from layoutalg.proofs.pipeline.document import Pipeline
 
 needs_compiler = pytest.mark.skipif(hostsim.compiler() is None, reason="no C++ compiler")
+
+
+def attention_kernel(*given: Any, **options: Any) -> AttentionKernel:
+    """A kernel with tiles of 128 x 128, unless others are asked for."""
+    return attention.attention_kernel(*given, **{"tile": (128, 128), **options})
 
 
 def placed(shape: Sequence[int], fill: int = 0) -> Halves:
@@ -250,7 +251,7 @@ class TestRefusals:
             ((1, 128, 128), {}, "must have 4 extents"),
             ((1, 128, 128, 96), {}, "must have 64 or 128 columns"),
             ((1, 128, 128, 64), {"dtype": "f32"}, "dtype"),
-            ((1, 128, 128, 64), {"tile": (64, 128)}, "must have 128 queries"),
+            ((1, 128, 128, 64), {"tile": (64, 128), "consumers": 2}, "must have 128 queries"),
             ((1, 128, 128, 64), {"tile": (128, 120)}, "a multiple of 16 keys up to 256"),
             ((1, 128, 128, 64), {"tile": (128, 272)}, "a multiple of 16 keys up to 256"),
             ((1, 128, 128, 128), {"tile": (128, 208)}, "must need at most 200 registers with 2 consumers"),
@@ -285,3 +286,10 @@ class TestRefusals:
             made.arguments(q, k, placed((1, 64, 64)), placed((1, 64, 64)))
         with pytest.raises(MalformedError, match="must not overlap q"):
             made.arguments(q, k, placed((1, 32, 64)), q)
+
+
+@pytest.mark.parametrize(("columns", "warpgroups"), [(64, 3), (128, 2)])
+def test_a_tile_is_chosen_by_columns(columns: int, warpgroups: int) -> None:
+    made = attention.attention_kernel((2, 1000, 1000, columns))
+    assert made.tile == (64 * warpgroups, 128)
+    assert made.kernel.threads == 128 * (1 + warpgroups)

@@ -57,6 +57,12 @@ VALUES = [
     ("mul.hi.s32 %r1, -1, 5;", -1),
     ("mul.hi.u32 %r1, -1, 5;", 4),
     ("mul.wide.u16 %r1, 65535, 65535;", 65535 * 65535),
+    ("bfi.b32 %r1, 5, 0xFFFF0000, 4, 8;", 0xFFFF0050 - 2**32),
+    ("bfi.b32 %r1, -1, 0, 30, 9;", -(1 << 30)),
+    ("bfe.u32 %r1, 0xABCD, 4, 8;", 0xBC),
+    ("bfe.s32 %r1, 0xABCD, 4, 8;", 0xBC - 256),
+    ("bfe.s32 %r1, 0x80000000, 28, 9;", -8),
+    ("bfe.u32 %r1, 0x80000000, 28, 9;", 8),
     ("clz.b32 %r1, 1;", 31),
     ("brev.b32 %r1, 1;", -(1 << 31)),
     ("setp.lo.u32 %p1, 1, -1; selp.b32 %r1, 3, 4, %p1;", 3),
@@ -90,7 +96,7 @@ def test_values(body: str, value: int) -> None:
 
 
 UNKNOWN = [
-    "mov.u32 %r1, %clock;", "add.sat.s32 %r1, 1, 2;", "bfe.u32 %r1, 5, 0, 1;", "div.s32 %r1, 1, 0;",
+    "mov.u32 %r1, %clock;", "add.sat.s32 %r1, 1, 2;", "lop3.b32 %r1, 5, 0, 1, 0x80;", "div.s32 %r1, 1, 0;",
     "shfl.sync.down.b32 %r1|%p1, 6, 0, 31, -1;", "ld.global.u32 %r1, [%rd5];", "ld.shared.u32 %r1, [kept];",
     "mov.u32 %r2, %clock; setp.eq.s32 %p1, %r2, 0; @%p1 mov.u32 %r1, 4;", "ld.param.u32 %r1, [k_param_0+4];",
 ]  # fmt: skip
