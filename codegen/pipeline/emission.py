@@ -413,7 +413,7 @@ class _Role:
         depth = self.writer.rings[op.buf]
         slot, _ = self._slot(part, op, op.buf)
         mine = self.worker.equal and op.buf.endswith("0")
-        name = op.buf[:-1] if mine else op.buf
+        name = (op.buf[:-1] if mine else op.buf).replace(".", "_")
         parts = [f"{first}"] if first else []
         parts += [f"{stride} * {slot}"] if slot != "0" else []
         parts += [f"{stride * depth} * which"] if mine else []

@@ -16,6 +16,7 @@ from layoutalg.codegen.launch import place_map
 from layoutalg.codegen.pipeline.emission import Emitted, emit, launch_registers
 from layoutalg.codegen.pipeline.program import Loop, Program, Worker
 from layoutalg.ground.errors import AdmissibilityError, InfeasibleError, MalformedError
+from layoutalg.proofs.pipeline.building import Builder
 from layoutalg.proofs.pipeline.document import Barrier, Buffer, Op, Pipeline, Role
 
 needs_compiler = pytest.mark.skipif(hostsim.compiler() is None, reason="no C++ compiler")
@@ -98,6 +99,30 @@ def test_a_ring_hands_every_tile_over_once(stages: int, warps: int, arrive: int,
         assert hostsim.FAULTS[fault] == "none", n
         assert [made.gave_up(word) for word in status] == [""]
         assert np.array_equal(sums, wanted), n
+
+
+@needs_compiler
+def test_a_pipeline_of_the_builder_is_emitted() -> None:
+    """Its names have dots."""
+    block = Builder(stages=3)
+    tiles = block.ring("tiles", T=BYTES)
+    tiles.acquire(block.role("load")).load().commit()
+    tiles.wait(block.role("use")).read().release()
+    plan = load_plan(5)
+    read = "for (la_u32 i = 0; i < 16; ++i) sums[t] += (k + 1) * la_shared_load_b32($tiles_T_byte + 4 * (t + i * 32));"
+    workers = (
+        Worker((Loop("load", (("loop[2]", f"step_load(&from, $tiles_T, $bar, k * {ROWS}, 0);"),)),), elected=True),
+        Worker((Loop("use", (("loop[1]", read),)),)),
+    )
+    parameters = ((MAP_TYPE, "from"), ("la_u32*", "sums"), ("int", "n"))
+    before = mover(plan, "step_load", "Loads a tile.")
+    program = Program(block.pipeline(), workers, parameters, "n", plans=(("tiles.T", plan),), before=before)
+    made = emit(program, "ring")
+    assert [name for name, _, _ in made.kernel.barriers] == ["tiles.full", "tiles.empty"]
+    fault, status, sums, wanted = run(made, 5, 5, 1, seed=3)
+    assert hostsim.FAULTS[fault] == "none"
+    assert [made.gave_up(word) for word in status] == [""]
+    assert np.array_equal(sums, wanted)
 
 
 @needs_compiler
