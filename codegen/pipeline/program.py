@@ -2,9 +2,9 @@
 
 All synchronisation follows from the pipeline. Text of an op may use ``$A`` (the shared address of the slot of buffer A
 that the op, or the last op before it on A, names; dots become underscores), ``$A_byte`` (the same from ``la_shared()``,
-for ``la_shared_...``), ``$bar`` (the op's barrier), ``$mask`` (the CTAs of a multicast copy), and the C names ``k`` (the
-iteration), ``step`` and ``turn`` (see ``Loop``), ``t`` (the thread in its role), ``which`` (the role among equal ones),
-and the kernel's parameters.
+for ``la_shared_...``), ``$bar`` (the op's barrier), ``$mask`` (the CTAs of a multicast copy), and the C names ``k``
+(the iteration), ``step`` and ``turn`` (see ``Loop``), ``t`` (the thread in its role), ``which`` (the role among equal
+ones), and the kernel's parameters.
 """
 
 from __future__ import annotations
