@@ -9,13 +9,13 @@ parameters.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from layoutalg.codegen.plans import upheld
 from layoutalg.ground.check import Checker
 from layoutalg.ground.record import Checked
-from layoutalg.proofs.pipeline.document import Op, Pipeline, Role
+from layoutalg.proofs.pipeline.document import MOST_BYTES, Op, Pipeline, Role
 from layoutalg.proofs.tensormap import TensorMapPlan
 
 CHECK = Checker("LA985", "cannot emit this pipeline")
@@ -117,9 +117,14 @@ class Program(Checked, code="LA985"):
             raise CHECK.malformed("workers", f"must run each role once: {', '.join(roles)}", run)
         if self.pipeline.reset:
             raise CHECK.malformed("pipeline", "must not let its counters start again", self.pipeline.reset)
+        for name, slots in self.pipeline.rings.items():
+            CHECK.integer(slots, f"slots of {name}", 1)
+        for name, barrier in self.pipeline.barriers:
+            CHECK.integer(barrier.count, f"count of {name}", 1, MOST_BYTES + 1)
         for worker in self.workers:
             for loop in worker.loops:
                 self._loop(worker, loop, [roles[name] for name in worker.names(loop)])
+            self._accumulators([roles[worker.names(loop)[0]] for loop in worker.loops])
         for name, plan in self.plans:
             self._plan(name, upheld(plan))
         if sum([worker.all_warps for worker in self.workers]) > MOST_WARPS:
@@ -160,6 +165,19 @@ class Program(Checked, code="LA985"):
             if op.op == "arrive" and op.n not in self.arrivals(worker):
                 because = f"must be one of {sorted(self.arrivals(worker))}: one thread, each warp, or every thread"
                 raise CHECK.malformed(f"n of {loop.role}.{place}", because, op.n)
+
+    def _accumulators(self, roles: Sequence[Role]) -> None:
+        """What a role multiplies into registers, a later one of the worker uses: behind a wait, which no proof asks for."""
+        running = ""
+        for role in roles:
+            for place, op in enumerate(role.loop):
+                if op.op == "mma":
+                    running = role.name
+                elif op.op == "mma_wait" and op.n == 0:
+                    running = ""
+                elif running not in ("", role.name) and op.op in ("read", "write"):
+                    rule = f"must come behind mma_wait 0: multiplies of {running} may still write the accumulators"
+                    raise CHECK.malformed(f"{role.name}.loop[{place}]", rule, op)
 
     def arrivals(self, worker: Worker) -> set[int]:
         """The numbers of arrivals that the threads of a role can make together."""

@@ -16,6 +16,7 @@ from layoutalg.codegen import hostsim
 from layoutalg.codegen.host_report import Report
 from layoutalg.codegen.kernel import KernelSource
 from layoutalg.codegen.kernels.gemm import MatmulKernel, gemm_kernel
+from layoutalg.codegen.kernels.gemm_forms import Form
 from layoutalg.codegen.launch import place_map
 from layoutalg.codegen.portable import TENSOR_PRELUDE
 from layoutalg.codegen.prelude import CLUSTER_PRELUDE, PIPELINE_PRELUDE, wgmma_prelude
@@ -519,7 +520,7 @@ SYNCHRONISES = (
 def product(cluster: int) -> tuple[MatmulKernel, tuple[npt.NDArray[np.uint16], ...], npt.NDArray[np.uint16]]:
     """An emitted product of three tiles that one cluster makes, its operands, and what it gives."""
     m, n, k = 64 * cluster, 192, 192
-    made = gemm_kernel((m, n, k), tile=(64, 64, 64), consumers=1, out_columns=64, stages=2, cluster=cluster)
+    made = gemm_kernel((m, n, k), form=Form(64, 64, 1, stages=2, cluster=cluster))
     rng = np.random.default_rng(3)
     a, b = (rng.integers(-4, 5, (rows, k)).astype(np.float32) for rows in (m, n))
     bits = (a @ b.T).view(np.uint32)
