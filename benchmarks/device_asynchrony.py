@@ -3,8 +3,8 @@
 *pieces*: a phase expects half of the bytes of one copy; if a copy reported its bytes in pieces, the phase could
 complete early. *store*: threads write a tile, one stores it by TMA; the proxy fence is the writers', the issuer's
 alone, or missing; stale words are counted. *refill*: threads read a tile and one refills it by TMA, with and without
-the fence between; words that are not the old ones are counted. *rendezvous*: the last warp of a warpgroup is late for a multiply;
-when do the others come through the wait? *ranks*: copies of equal size by rank, in GB/s.
+the fence between; words that are not the old ones are counted. *rendezvous*: the last warp of a warpgroup is late for
+a multiply; when do the others come through the wait? *ranks*: copies of equal size by rank, in GB/s.
 """
 
 from __future__ import annotations

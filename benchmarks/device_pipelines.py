@@ -3,7 +3,8 @@
 One block runs alone. Every number is a difference of a long and a short loop of one thread or warpgroup by its clock.
 *load*: one thread starts some copies of a box of so many rows of 128 bytes into one barrier and waits; the tile lies in
 L2 from the second turn on. What another copy costs besides is its occupancy; the rest of one alone is latency.
-*mma*: one or two warpgroups multiply by a chain of ``wgmma`` of zeros. *barrier*: two warps pass a turn back and forth.
+*mma*: one or two warpgroups multiply by a chain of ``wgmma`` of zeros. *wait*: one waits for each of them.
+*barrier*: two warps pass a turn back and forth.
 
 ``pipelines`` also writes ``pipeline_costs.json``, the entry for ``targets/pipeline_costs.json``.
 """
@@ -54,7 +55,7 @@ extern "C" __global__ void load_cost(
 """
 
 MMA = """
-extern "C" __global__ void mma_cost_{n}(long long* cycles, float* sink, int turns)
+extern "C" __global__ void mma_cost_{n}(long long* cycles, float* sink, int each, int turns)
 {{
     unsigned char* base = la_aligned_shared(1024);
     for (int i = threadIdx.x; i < 16384; i += blockDim.x) ((la_u32*)base)[i] = 0;
@@ -65,7 +66,15 @@ extern "C" __global__ void mma_cost_{n}(long long* cycles, float* sink, int turn
     for (int i = 0; i < {registers}; ++i) d[i] = 0;
     la_wgmma_fence();
     long long begin = clock64();
-    for (int turn = 0; turn < turns; ++turn) la_wgmma_m64n{n}k16_bf16<0, 0>(d, a, b, 1);
+    if (each)
+        for (int turn = 0; turn < turns; ++turn) {{
+            la_wgmma_fence();
+            la_wgmma_m64n{n}k16_bf16<0, 0>(d, a, b, 1);
+            la_wgmma_commit();
+            la_wgmma_wait();
+        }}
+    else
+        for (int turn = 0; turn < turns; ++turn) la_wgmma_m64n{n}k16_bf16<0, 0>(d, a, b, 1);
     la_wgmma_commit();
     la_wgmma_wait();
     long long end = clock64();
@@ -117,14 +126,19 @@ def load_launch(rows: int, copies: int, turns: int) -> Launch:
     return Launch(f"load {rows} {copies}", kernel, given, (2,))
 
 
-def mma_launch(n: int, groups: int, turns: int) -> Launch:
-    """A chain of one instruction in so many warpgroups."""
+def mma_launch(n: int, groups: int, turns: int, each: int = 0) -> Launch:
+    """A chain of one instruction in so many warpgroups; with ``each`` every one is waited for."""
     descriptor = MatrixDescriptor(0, 16, 1024, 0, "128B").encode()
     text = PRELUDE + wgmma_prelude("bf16", n) + MMA.format(n=n, registers=n // 2, descriptor=descriptor)
-    parameters = (("long long*", "cycles"), ("float*", "sink"), ("int", "turns"))
+    parameters = (("long long*", "cycles"), ("float*", "sink"), ("int", "each"), ("int", "turns"))
     kernel = KernelSource(f"mma_cost_{n}", text, "sm_90a", 128 * groups, 80 * 1024, parameters)
-    given = [np.zeros(groups, dtype=np.int64), np.zeros(128 * groups, dtype=np.float32), turns]
+    given = [np.zeros(groups, dtype=np.int64), np.zeros(128 * groups, dtype=np.float32), each, turns]
     return Launch(f"mma {n} {groups}", kernel, given, (0,))
+
+
+def wait_launch(n: int, turns: int) -> Launch:
+    """The same in one warpgroup, which waits for every instruction."""
+    return mma_launch(n, 1, turns, each=1)
 
 
 def barrier_launch(alone: int, turns: int) -> Launch:
@@ -134,9 +148,13 @@ def barrier_launch(alone: int, turns: int) -> Launch:
     return Launch(f"barrier {alone}", kernel, [np.zeros(1, dtype=np.int64), alone, turns], (0,))
 
 
-LAUNCHES = {"load": load_launch, "mma": mma_launch, "barrier": barrier_launch}
+LAUNCHES = {"load": load_launch, "mma": mma_launch, "wait": wait_launch, "barrier": barrier_launch}
 CASES = [("load", (rows, copies)) for rows in ROWS for copies in COPIES if 128 * rows * copies <= SMEM_BYTES - 4096]
-CASES += [("mma", (n, groups)) for n in COLUMNS for groups in (1, 2)] + [("barrier", (0,)), ("barrier", (1,))]
+CASES += (
+    [("mma", (n, groups)) for n in COLUMNS for groups in (1, 2)]
+    + [("wait", (n,)) for n in COLUMNS]
+    + [("barrier", (0,)), ("barrier", (1,))]
+)
 
 
 def run_case(case: tuple[str, tuple[int, ...]]) -> dict[str, Any]:
@@ -155,7 +173,6 @@ def run_case(case: tuple[str, tuple[int, ...]]) -> dict[str, Any]:
 def fitted(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """The entries of ``targets/pipeline_costs.json`` that were measured."""
     cycles = {(row["kind"], *row["sizes"]): row["cycles"] for row in rows if "cycles" in row}
-    single = {(row["kind"], *row["sizes"]): row["single"] for row in rows if "cycles" in row}
     more = {}  # by rows: what one more copy costs
     for size in ROWS:
         counts = [copies for copies in COPIES if ("load", size, copies) in cycles]
@@ -173,13 +190,13 @@ def fitted(rows: list[dict[str, Any]]) -> dict[str, Any]:
     known = pipeline_costs("sm_90a").macs
     ratio = 2 * 64 * 256 * 16 / rate / known["bf16"]
     macs = dict(known) if abs(ratio - 1) < 0.02 else {name: round(each * ratio) for name, each in known.items()}
-    return {
+    waited = {"mma_latency": round(cycles["wait", 256] - 128, 1)} if ("wait", 256) in cycles else {}
+    return waited | {
         "load_latency": round(float(base), 1),
         "load_latency_per_kib": round(max(0.0, float(slope)), 2),
         "load_latency_per_issue": round(max(0.0, float(second)), 1),
         "load_occupancy": round(float(more[min(more)]), 1),
         "load_occupancy_per_kib": round(float(per_kib), 2),
-        "mma_latency": round(max(0.0, single["mma", 256, 1] - cycles["mma", 256, 1]), 1),
         "macs": macs,
         "arrive": round(min(arrive, round_trip / 2), 1),
         "wait": round(max(0.0, round_trip / 2 - arrive), 1),

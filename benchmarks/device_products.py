@@ -1,4 +1,4 @@
-"""Matrix products from proved pipelines, beside cuBLAS in one process.
+"""Matrix products and attention from proved pipelines, beside cuBLAS and cuDNN in one process.
 
 Every kernel is first compared with the peer's result on random data; where both add in the same order it is equal.
 Times are medians of graphs of launches, kernel and peer in turns, so that clocks and temperature are the same for both.
@@ -20,6 +20,7 @@ from device import Fault, Run
 
 from layoutalg.codegen.compile import to_cubin
 from layoutalg.codegen.kernel import argument_cell
+from layoutalg.codegen.kernels.attention import AttentionKernel, attention_kernel
 from layoutalg.codegen.kernels.gemm import MatmulKernel, gemm_kernel
 from layoutalg.codegen.kernels.gemm_forms import TIMES, Form, forms
 
@@ -45,6 +46,54 @@ def cases(which: str) -> list[Case]:
     square: list[Case] = [(shape, dtype, "KK", None) for dtype in ("bf16", "f16", "e4m3") for shape in SQUARE]
     square += [((4096, 4096, 4096), "bf16", majors, None) for majors in ("KN", "MK", "MN")]
     return square + [(shape, "bf16", "KK", Form(128, 256, 2, 128, cluster=2, together=8)) for shape in SQUARE]
+
+
+HEADS = [
+    (shape, causal)
+    for shape in ((32, 4096, 4096, 128), (16, 8192, 8192, 128), (32, 4096, 4096, 64), (24, 1000, 3001, 128))
+    for causal in (False, True)
+]
+"""Batches times heads, queries, keys, columns; causal."""
+
+
+def attention_made(case: tuple[tuple[int, int, int, int], bool]) -> tuple[AttentionKernel, bytes] | str:
+    """Return a kernel of attention and its machine code, or why there is none."""
+    try:
+        kernel = attention_kernel(case[0], causal=case[1], name="attention")
+        return kernel, to_cubin(kernel.kernel)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"[:400]
+
+
+def run_attention(work: tuple[tuple[tuple[int, int, int, int], bool], AttentionKernel, bytes]) -> dict[str, Any]:
+    """Compare one attention with floats and time it beside cuDNN."""
+    (shape, causal), kernel, cubin = work
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    heads, queries, keys, columns = shape
+    q, k, v = (torch().randn(1, heads, rows, columns, device="cuda").bfloat16() for rows in (queries, keys, keys))
+
+    def peer() -> Any:
+        with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
+            return torch().nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
+
+    scores = q[0, 0].float() @ k[0, 0].float().T / math.sqrt(columns)
+    if causal:
+        scores.masked_fill_(torch().ones_like(scores, dtype=torch().bool).triu(1), -math.inf)
+    wanted = torch().softmax(scores, -1) @ v[0, 0].float()
+    result = torch().full_like(q, math.nan)
+    status = torch().zeros(kernel.blocks, dtype=torch().int32, device="cuda")
+    arguments = kernel.arguments(*[each.data_ptr() for each in (q, k, v, result, status)])
+    act, numbers = launcher(kernel.kernel, cubin, arguments, kernel.blocks)
+    act()
+    torch().cuda.synchronize()
+    theirs_result = peer()
+    errors = [float((each[0, 0].float() - wanted).abs().max()) for each in (result, theirs_result)]
+    right = errors[0] <= 1.5 * errors[1] + 1e-4 and bool((status == 1).all())
+    mine, theirs = milliseconds([act, peer], 1)
+    tflops = 4 * heads * queries * keys * columns / (2 if causal else 1) / mine / 1e9
+    row = {"right": right, "equal": bool((result == theirs_result).all()), "error": errors[0], "peer_error": errors[1]}
+    return row | numbers | {"ms": mine, "peer_ms": theirs, "ratio": theirs / mine, "tflops": tflops}
 
 
 def made(case: Case) -> tuple[MatmulKernel, bytes] | str:
@@ -168,19 +217,24 @@ def run_product(work: tuple[Case, MatmulKernel, bytes]) -> dict[str, Any]:
 def products_job(run: Run) -> None:
     """Make and run all products of the kinds that are asked for."""
     lines: list[dict[str, Any]] = []
-    for which in run.options.kinds:
-        every = cases(which)
+    for which in run.options.kinds or ["square", "odd", "forms", "attention"]:
+        attends = which == "attention"
+        every: list[Any] = HEADS if attends else cases(which)
         with ProcessPoolExecutor(12, mp_context=get_context("fork")) as pool:
-            answers = list(pool.map(made, every))
+            answers = list(pool.map(attention_made if attends else made, every))
         run.refused |= {f"{which} {number}": log for number, log in enumerate(answers) if isinstance(log, str)}
         if run.options.rehearse:
             continue
         work = [(case, *answer) for case, answer in zip(every, answers, strict=True) if not isinstance(answer, str)]
-        found = iter(run.each(run_product, work, group=len(work), seconds=run.options.seconds, workers=1))
+        act = run_attention if attends else run_product
+        found = iter(run.each(act, work, group=len(work), seconds=run.options.seconds, workers=1))
         for case, answer in zip(every, answers, strict=True):
             told = Fault(answer) if isinstance(answer, str) else next(found)
-            form = None if isinstance(answer, str) else answer[0].form
-            row = {"which": which, "shape": case[0], "dtype": case[1], "majors": case[2], "form": str(form)}
+            row = {"which": which, "shape": case[0]} | (
+                {"causal": case[1]} if attends else {"dtype": case[1], "majors": case[2]}
+            )
+            if not attends and not isinstance(answer, str):
+                row["form"] = str(answer[0].form)
             lines.append(row | ({"fault": told.text} if isinstance(told, Fault) else told))
     if run.options.rehearse:
         run.compile(())
@@ -192,8 +246,8 @@ def products_job(run: Run) -> None:
     run.write("products_dev", {
         "products": len(ran), "right": sum(row["right"] for row in ran), "equal": sum(row["equal"] for row in ran),
         "mean_ratio": means, "faults": [row["fault"] for row in lines if "fault" in row][:8],
-        "ratios": {f"{row['shape']} {row['dtype']} {row['majors']}": round(row["ratio"], 3)
-                   for row in ran if row["which"] != "forms"},
+        "ratios": {f"{row['shape']} {row.get('dtype', '')} {row.get('majors', row.get('causal'))}":
+                   round(row["ratio"], 3) for row in ran if row["which"] != "forms"},
     }, rows=lines)  # fmt: skip
 
 

@@ -15,8 +15,12 @@ from layoutalg.codegen.exports import EXPORT_FORMS, export
 from layoutalg.codegen.kernel import KernelSource
 from layoutalg.codegen.kernels import (
     ArrayKernel,
+    AttentionKernel,
+    MatmulKernel,
+    attention_kernel,
     copy_kernel,
     gather_kernel,
+    gemm_kernel,
     staging_kernel,
     transpose_kernel,
     transpose_ring_kernel,
@@ -28,11 +32,12 @@ from layoutalg.codegen.simulate import shared_image, store_memory
 from layoutalg.codegen.validate import Difference, ValidationReport, default_origins, validate
 
 __all__ = [
-    "EXPORT_FORMS", "ArrayKernel", "CompileError", "DeviceInfo", "DeviceTensor", "Difference", "KernelSource",
-    "Operand", "ProductReport", "ValidationReport", "WgmmaTiles", "copy_kernel", "default_origins", "device",
-    "export", "gather_kernel", "load_kernel", "load_tile", "matmul_kernel", "place_map", "product_kernel",
-    "shared_image", "staging_kernel", "store_kernel", "store_memory", "store_tile", "to_cubin", "transpose_kernel",
-    "transpose_ring_kernel", "validate", "validate_product", "wgmma_tiles",
+    "EXPORT_FORMS", "ArrayKernel", "AttentionKernel", "CompileError", "DeviceInfo", "DeviceTensor", "Difference",
+    "KernelSource", "MatmulKernel", "Operand", "ProductReport", "ValidationReport", "WgmmaTiles", "attention_kernel",
+    "copy_kernel", "default_origins", "device", "export", "gather_kernel", "gemm_kernel", "load_kernel", "load_tile",
+    "matmul_kernel", "place_map", "product_kernel", "shared_image", "staging_kernel", "store_kernel", "store_memory",
+    "store_tile", "to_cubin", "transpose_kernel", "transpose_ring_kernel", "validate", "validate_product",
+    "wgmma_tiles",
 ]  # fmt: skip
 
 

@@ -9,8 +9,9 @@
 namespace la_host {
 
 enum class Operand { f16, bf16, e4m3, e5m2 };
-struct Shape { int n, size; bool transpose_a, transpose_b; Operand type; };
-void multiply(Site site, float* d, la_u64 a, la_u64 b, int accumulate, const Shape& shape);
+// With `in_registers`, A is four words of each thread: halves 2 q, 2 q + 1 of a row, of the row 8 below, and both 8 on in K.
+struct Shape { int n, size; bool transpose_a, transpose_b; Operand type; bool in_registers; };
+void multiply(Site site, float* d, const la_u32* words, la_u64 a, la_u64 b, int accumulate, const Shape& shape);
 void fence_multiplies(Site site);
 void commit_multiplies(Site site);
 void wait_for_multiplies(Site site, la_u32 pending);
@@ -46,6 +47,8 @@ struct Multiply {
     la_u32 number, thread, many, granules[MOST_GRANULES];
     unsigned char bytes[MOST_GRANULES][16];
     unsigned char accumulator[4];  // of each warp
+    const la_u32* registers[4 * LA_LANES];  // of each thread, and what was in them
+    la_u32 words[4 * LA_LANES][4];
 };
 
 // One warp's accumulator, known by its lanes' addresses, while a multiply into it is in flight.
@@ -67,6 +70,7 @@ struct Warpgroup {
     bool fenced[4];    // since a wait handed out an accumulator
     Accumulator accumulators[4][ACCUMULATORS];
     float* lanes[4 * LA_LANES];
+    const la_u32* words[4 * LA_LANES];
     la_u64 a[4 * LA_LANES], b[4 * LA_LANES];
 };
 
@@ -112,11 +116,11 @@ inline la_u32 operand(la_u64 descriptor, const Shape& shape, int m, int k, bool 
     return address ^ (((address >> 7) - phase) & (w - 1)) << 4;
 }
 
-// Calls visit(row of A or 64 + row of B, k, address) for all elements of both operands.
+// Calls visit(row of A or 64 + row of B, k, address) for all elements of the operands in shared memory.
 template <class Visit>
 inline void operands_of(const Multiply& each, Visit visit)
 {
-    for (int row = 0; row < 64 + each.shape.n; ++row)
+    for (int row = each.shape.in_registers ? 64 : 0; row < 64 + each.shape.n; ++row)
         for (int k = 0; k < 32 / each.shape.size; ++k)
             visit(row, k, row < 64 ? operand(each.a, each.shape, row, k, each.shape.transpose_a)
                                    : operand(each.b, each.shape, row - 64, k, each.shape.transpose_b));
@@ -172,6 +176,19 @@ __attribute__((optimize("O3"))) inline void sum_products(float* c, const float* 
         }
 }
 
+// Reads A from the words of each thread, which must be as they were.
+inline void read_registers(const Multiply& each, float* a)
+{
+    for (int lane = 0; lane < 4 * LA_LANES; ++lane) {
+        if (std::memcmp(each.words[lane], each.registers[lane], sizeof each.words[lane])) fault(ACCUMULATOR_TOUCHED);
+        const unsigned char* const words = (const unsigned char*)each.words[lane];
+        for (int i = 0; i < 8; ++i) {
+            const int row = lane / 32 * 16 + lane % 32 / 4 + i / 2 % 2 * 8, k = lane % 4 * 2 + i % 2 + i / 4 * 8;
+            a[row * 16 + k] = operand_value(each.shape.type, words + 2 * i);
+        }
+    }
+}
+
 // Reads the operands and adds their product to the values of the accumulators.
 inline void compute(Warpgroup& group, const Multiply& each)
 {
@@ -182,6 +199,7 @@ inline void compute(Warpgroup& group, const Multiply& each)
         if (row < 64) a[row * depth + k] = value;
         else b[k * n + row - 64] = value;
     });
+    if (each.shape.in_registers) read_registers(each, a);
     const auto place = [n](int warp, int lane, int v) {
         return (lane / 4 + 16 * warp + 8 * (v / 2 % 2)) * n + 2 * (lane % 4) + v % 2 + 8 * (v / 4);
     };
@@ -270,21 +288,26 @@ inline void issue(int accumulate, const Shape& shape)
     }
     Multiply& each = **at;
     const bool same = each.shape.n == shape.n && each.shape.type == shape.type && each.shape.transpose_a == shape.transpose_a
-        && each.shape.transpose_b == shape.transpose_b && each.a == a && each.b == b && !each.accumulate == !accumulate;
+        && each.shape.transpose_b == shape.transpose_b && each.shape.in_registers == shape.in_registers && each.a == a && each.b == b && !each.accumulate == !accumulate;
     if (!same) fault(MULTIPLIES_DIFFER);
+    for (int i = lane; shape.in_registers && i < lane + LA_LANES; ++i) {
+        each.registers[i] = group.words[i];
+        std::memcpy(each.words[i], group.words[i], sizeof each.words[i]);
+    }
     each.accumulator[warp] = accumulator_of(group, warp, shape.n / 2, number);
     la_u32 least = number;
     for (la_u32 issued : group.issued) least = issued < least ? issued : least;
     if (least != group.everyone) { group.everyone = least; ++here->run->progress; }
 }
 
-void multiply(Site site, float* d, la_u64 a, la_u64 b, int accumulate, const Shape& shape)
+void multiply(Site site, float* d, const la_u32* words, la_u64 a, la_u64 b, int accumulate, const Shape& shape)
 {
     const la_u32 thread = here->current->thread.x;
     here->current->line = site.line;
     interrupt();
     Warpgroup& group = warpgroup();
     group.lanes[thread % 128] = d;
+    group.words[thread % 128] = words;
     group.a[thread % 128] = a;
     group.b[thread % 128] = b;
     all_lanes(site, [&] { issue(accumulate, shape); });
@@ -386,11 +409,20 @@ static inline void la_wgmma_wait(unsigned line = __builtin_LINE())
     {                                                                                                               \
         static_assert(depth == 16 || (!transpose_a && !transpose_b), "operands of 8 bits are K-major");             \
         static char place;                                                                                          \
-        la_host::multiply({&place, line}, d, a, b, accumulate,                                                      \
-                          {n, 32 / depth, transpose_a, transpose_b, la_host::Operand::type});                       \
+        la_host::multiply({&place, line}, d, nullptr, a, b, accumulate,                                             \
+                          {n, 32 / depth, transpose_a, transpose_b, la_host::Operand::type, false});                \
+    }
+#define LA_HOST_WGMMA_REGISTERS(n, type)                                                                            \
+    template <int transpose_b>                                                                                      \
+    static inline void la_wgmma_registers_m64n##n##k16_##type(                                                      \
+        float (&d)[n / 2], const la_u32 (&a)[4], la_u64 b, int accumulate, unsigned line = __builtin_LINE())        \
+    {                                                                                                               \
+        static char place;                                                                                          \
+        la_host::multiply({&place, line}, d, a, 0, b, accumulate, {n, 2, false, transpose_b, la_host::Operand::type, true}); \
     }
 #define LA_HOST_WGMMA(n)                                                             \
     LA_HOST_WGMMA_OF(n, 16, f16, ) LA_HOST_WGMMA_OF(n, 16, bf16, )                   \
+    LA_HOST_WGMMA_REGISTERS(n, f16) LA_HOST_WGMMA_REGISTERS(n, bf16)                 \
     LA_HOST_WGMMA_OF(n, 32, e4m3, = 0) LA_HOST_WGMMA_OF(n, 32, e5m2, = 0)
 LA_HOST_WGMMA(8) LA_HOST_WGMMA(16) LA_HOST_WGMMA(24) LA_HOST_WGMMA(32) LA_HOST_WGMMA(40) LA_HOST_WGMMA(48)
 LA_HOST_WGMMA(56) LA_HOST_WGMMA(64) LA_HOST_WGMMA(72) LA_HOST_WGMMA(80) LA_HOST_WGMMA(88) LA_HOST_WGMMA(96)

@@ -69,7 +69,7 @@ FAULTS = (
     "shared memory of a multiply in flight was overwritten",
     "shared memory used by threads and then by a copy or a multiply without la_fence_async in between",
     "kernel ended with a multiply not waited for",
-    "accumulator of a multiply in flight was written",
+    "accumulator of a multiply in flight was written, or its operand in registers",
     "warps or lanes of a warpgroup issue different multiplies",
     "a wait missed its phase: the next one is over too",
     "cluster barrier: arrived twice without a wait, or waited without an arrival",

@@ -92,6 +92,7 @@ __device__ __forceinline__ void la_arrive_expect_tx(la_u32 barrier, la_u32 bytes
 // Returns false when the phase did not complete within the limit.
 __device__ __forceinline__ bool la_wait_parity(la_u32 barrier, la_u32 parity)
 {
+#pragma unroll 1
     for (int spin = 0; spin < LA_SPIN_LIMIT; ++spin) {
         la_u32 done;
         asm volatile("{\n"
@@ -215,6 +216,7 @@ CLUSTER_PRELUDE = (
 // As la_wait_parity, for arrivals and bytes that come from other blocks of the cluster.
 __device__ __forceinline__ bool la_wait_parity_cluster(la_u32 barrier, la_u32 parity)
 {
+#pragma unroll 1
     for (int spin = 0; spin < LA_SPIN_LIMIT; ++spin) {
         la_u32 done;
         asm volatile("{\n"
@@ -330,37 +332,64 @@ def wgmma_prelude(dtype: str, n: int) -> str:
         >>> "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16" in wgmma_prelude("f16", 8)
         True
     """
+    return _WGMMA_COMMON + _multiply(dtype, n) + "#endif\n"
+
+
+def wgmma_registers_prelude(dtype: str, n: int) -> str:
+    """Return the wrapper of a warpgroup multiply whose A is in registers; it goes behind that of ``wgmma_prelude``.
+
+    Args:
+        dtype: The operands' type: ``"f16"`` or ``"bf16"``.
+        n: Columns, a multiple of 8 from 8 to 256.
+
+    Returns:
+        CUDA text that defines ``la_wgmma_registers_m64n{n}k16_{dtype}<transpose_b>(d, a, b, accumulate)``; ``a`` are
+        the four words of ``targets.nvidia.wgmma.register_coordinates(16)``.
+
+    Example:
+        >>> "la_u32 (&a)[4], la_u64 b" in wgmma_registers_prelude("f16", 8)
+        True
+    """
+    return "#ifndef LA_HOST" + _multiply(dtype, n, registers=True) + "#endif\n"
+
+
+def _multiply(dtype: str, n: int, registers: bool = False) -> str:
+    """The wrapper of one multiply, with A behind a descriptor or in registers."""
     check = Checker("LA500", "no such warpgroup multiply")
-    if dtype not in HALF_TYPES + BYTE_TYPES:
-        raise check.malformed("dtype", f"must be one of {HALF_TYPES + BYTE_TYPES}", dtype)
+    types = HALF_TYPES if registers else HALF_TYPES + BYTE_TYPES
+    if dtype not in types:
+        raise check.malformed("dtype", f"must be one of {types}", dtype)
     if check.integer(n, "n") not in N_VALUES:
         raise check.malformed("n", "must be a multiple of 8 in 8..256", n)
-    registers, halves = n // 2, dtype in HALF_TYPES
-    rows = [", ".join(f"%{i}" for i in range(j, min(j + 16, registers))) for j in range(0, registers, 16)]
+    sums, halves = n // 2, dtype in HALF_TYPES
+    rows = [", ".join(f"%{i}" for i in range(j, min(j + 16, sums))) for j in range(0, sums, 16)]
     listed = ",\n".join(rows).replace("\n", '"\n                 " ')
-    outputs = [", ".join(f'"+f"(d[{i}])' for i in range(j, min(j + 8, registers))) for j in range(0, registers, 8)]
-    a, b, scale, trans_a, trans_b = range(registers, registers + 5)
+    outputs = [", ".join(f'"+f"(d[{i}])' for i in range(j, min(j + 8, sums))) for j in range(0, sums, 8)]
     joined = ",\n                   ".join(outputs)
+    words = 4 if registers else 1
+    a = ", ".join(f"%{sums + i}" for i in range(words))
+    b, scale, first = range(sums + words, sums + words + 3)
     k, default = (16, "") if halves else (32, " = 0")
-    call = f"la_wgmma_m64n{n}k{k}_{dtype}"
-    transposed, values = (f", %{trans_a}, %{trans_b}", ', "n"(transpose_a), "n"(transpose_b)') if halves else ("", "")
+    turns = ("transpose_b",) if registers else ("transpose_a", "transpose_b")
+    transposed = "".join(f", %{first + place}" for place, _ in enumerate(turns)) if halves else ""
+    values = "".join(f', "n"({turn})' for turn in turns) if halves else ""
     rule = "" if halves else '    static_assert(!transpose_a && !transpose_b, "operands of 8 bits are K-major");\n'
-    return (
-        _WGMMA_COMMON
-        + f"""
-template <int transpose_a{default}, int transpose_b{default}>
-__device__ __forceinline__ void {call}(float (&d)[{registers}], la_u64 a, la_u64 b, int accumulate)
+    kind, taken = ("const la_u32 (&a)[4]", ", ".join(f'"r"(a[{i}])' for i in range(4))) if registers else (
+        "la_u64 a", '"l"(a)'
+    )  # fmt: skip
+    call = f"la_wgmma_{'registers_' * registers}m64n{n}k{k}_{dtype}"
+    return f"""
+template <{", ".join(f"int {turn}{default}" for turn in turns)}>
+__device__ __forceinline__ void {call}(float (&d)[{sums}], {kind}, la_u64 b, int accumulate)
 {{
 {rule}    asm volatile("{{\\n"
                  ".reg .pred p;\\n"
                  "setp.ne.b32 p, %{scale}, 0;\\n"
                  "wgmma.mma_async.sync.aligned.m64n{n}k{k}.f32.{dtype}.{dtype}"
                  " {{{listed}}},"
-                 " %{a}, %{b}, p, 1, 1{transposed};\\n"
+                 " {f"{{{a}}}" if registers else a}, %{b}, p, 1, 1{transposed};\\n"
                  "}}\\n"
                  : {joined}
-                 : "l"(a), "l"(b), "r"(accumulate){values});
+                 : {taken}, "l"(b), "r"(accumulate){values});
 }}
-#endif
 """
-    )

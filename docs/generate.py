@@ -52,6 +52,8 @@ DOORS = {
     "layoutalg.proofs.wgmma": "Checker of wgmma operands",
     "layoutalg.proofs.handoff": "From the copy to the tensor cores",
     "layoutalg.codegen": "Kernel text, compilation, validation",
+    "layoutalg.codegen.kernels": "Kernels on arrays",
+    "layoutalg.codegen.pipeline": "Kernels from pipelines",
     "layoutalg.testing": "Assertions for tests",
     "layoutalg.testing.strategies": "Random values for Hypothesis",
     "layoutalg.testing.laws": "Laws for layouts of other libraries",

@@ -56,7 +56,7 @@ class PipelineCosts(Record, code="LA978"):
 
     Example:
         >>> costs = pipeline_costs("sm_90a")
-        >>> costs.mma(64, 256, 64, "bf16")[0], costs.load(32) < costs.load(32, issues=2) <= costs.load(64, issues=2)
+        >>> costs.mma(64, 256, 64, "bf16")[0], costs.load(32) <= costs.load(32, issues=2) < costs.load(64, issues=2)
         (512, True)
     """
 

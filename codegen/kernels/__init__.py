@@ -1,10 +1,13 @@
-"""Kernels that move arrays: copies, transposes, gathers, staging in shared memory."""
+"""Kernels on arrays: copies, transposes, gathers, staging in shared memory; matrix products, attention."""
 
 from __future__ import annotations
 
 from layoutalg.codegen.kernels.answer import ArrayKernel
+from layoutalg.codegen.kernels.attention import AttentionKernel, attention_kernel
 from layoutalg.codegen.kernels.copy import copy_kernel
 from layoutalg.codegen.kernels.gather import gather_kernel
+from layoutalg.codegen.kernels.gemm import MatmulKernel, gemm_kernel
+from layoutalg.codegen.kernels.gemm_forms import Form, forms
 from layoutalg.codegen.kernels.staging import staging_kernel
 from layoutalg.codegen.kernels.transpose import transpose_kernel
 from layoutalg.codegen.kernels.transpose_ring import transpose_ring_kernel
@@ -12,8 +15,14 @@ from layoutalg.codegen.kernels.transpose_windows import transpose_windows_kernel
 
 __all__ = [
     "ArrayKernel",
+    "AttentionKernel",
+    "Form",
+    "MatmulKernel",
+    "attention_kernel",
     "copy_kernel",
+    "forms",
     "gather_kernel",
+    "gemm_kernel",
     "staging_kernel",
     "transpose_kernel",
     "transpose_ring_kernel",

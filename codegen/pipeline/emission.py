@@ -319,8 +319,9 @@ class _Role:
 
     def __init__(self, writer: _Writer, worker: Worker, loop: Loop, suffix: str, barrier_id: str) -> None:
         self.writer, self.worker, self.loop, self.suffix, self.barrier_id = writer, worker, loop, suffix, barrier_id
-        name = worker.names(loop)[0]
-        self.role = next(role for role in writer.program.pipeline.roles if role.name == name)
+        roles = {role.name: role for role in writer.program.pipeline.roles}
+        self.equals = [roles[name] for name in worker.names(loop)]
+        self.role = self.equals[0]
         self.bodies, self.depths, self.written = dict(loop.bodies), set[int](), ""
         self.k, self.steps, self.trips = f"k{suffix}", f"steps{suffix}", f"trips{suffix}"
 
@@ -375,7 +376,7 @@ class _Role:
                 last = condition
             inside = " " * (by + 4 * bool(condition))
             self._name_slot(part, op, current)
-            for line in self._op(f"{part}[{place}]", part, op, seen, multiplied, current):
+            for line in self._op(place, part, op, seen, multiplied, current):
                 lines.append(inside + line if line else "")
         lines += [" " * by + "}"] * bool(last)
         return "".join([line + "\n" for line in lines])
@@ -408,9 +409,14 @@ class _Role:
         wraps = f"{slot} >= {depth - rest}"
         return f"({slot} + {rest} - ({wraps} ? {depth} : 0))", f"({parity} ^ ({wraps}))"
 
-    def _barrier(self, part: Part, op: Op) -> str:
+    def _barrier(self, part: Part, place: int, op: Op) -> str:
+        """The address of an op's barrier; equal roles may have their own."""
         slot, _ = self._slot(part, op, op.bar)
-        first = self.writer.memory.barriers[op.bar] - min(self.writer.memory.barriers.values())
+        at = self.writer.memory.barriers
+        bars = [at[getattr(role, part)[place].bar] - min(at.values()) for role in self.equals]
+        first = f"{bars[-1]}"
+        if set(bars) != {bars[-1]}:
+            first = f"({''.join([f'which == {which} ? {bar} : ' for which, bar in enumerate(bars[:-1])])}{first})"
         return f"barriers + {first} + {BARRIER_BYTES} * {slot}" if slot != "0" else f"barriers + {first}"
 
     def _name_slot(self, part: Part, op: Op, current: dict[str, str]) -> None:
@@ -430,10 +436,10 @@ class _Role:
             current[key] = f"({base}{rest})" if rest else base
 
     def _op(
-        self, where: str, part: Part, op: Op, seen: _Threads, multiplied: set[str], current: dict[str, str]
+        self, place: int, part: Part, op: Op, seen: _Threads, multiplied: set[str], current: dict[str, str]
     ) -> list[str]:
         """The lines of one op."""
-        lines, elected = self._delay(part), self.worker.elected
+        lines, elected, where = self._delay(part), self.worker.elected, f"{part}[{place}]"
         single = not elected and self.worker.warps == 1
         per_warp = op.op == "arrive" and not elected and op.n == self.worker.warps
         if not elected and seen.must_meet(op) and not (op.op == "arrive" and (per_warp or op.n > 1)):
@@ -441,7 +447,7 @@ class _Role:
             lines.append("la_sync_warp();" if single else f"la_role_barrier({self.barrier_id}, {many});")
             seen.meet()
         seen.note(op, multiplied)
-        bar = self._barrier(part, op) if op.bar else ""
+        bar = self._barrier(part, place, op) if op.bar else ""
         issuer = "" if elected else "if (issuer) "
         if op.op == "wait":
             _, parity = self._slot(part, op, op.bar)

@@ -54,7 +54,8 @@ class Worker(Checked, code="LA985"):
     Args:
         loops: What they run.
         warps: Warps of one role.
-        equal: Number of equal roles, NAME0, NAME1, ... with buffers NAME0, NAME1, ... of their own; 0: one role NAME.
+        equal: Number of equal roles, NAME0, NAME1, ... with buffers NAME0, NAME1, ... of their own, and barriers with
+            as many slots; 0: one role NAME.
         elected: Whether one thread runs everything.
         registers: Registers of a thread after ``setmaxnreg``; 0 leaves them.
         start: C text before everything.
@@ -121,6 +122,8 @@ class Program(Checked, code="LA985"):
             CHECK.integer(slots, f"slots of {name}", 1)
         for name, barrier in self.pipeline.barriers:
             CHECK.integer(barrier.count, f"count of {name}", 1, MOST_BYTES + 1)
+        if self.pipeline.tensors:
+            raise CHECK.malformed("pipeline", "must have its buffers in shared memory", sorted(self.pipeline.tensors))
         for worker in self.workers:
             for loop in worker.loops:
                 self._loop(worker, loop, [roles[name] for name in worker.names(loop)])
@@ -147,7 +150,7 @@ class Program(Checked, code="LA985"):
             if op.op in ("tma_load", "tma_store") and place not in dict(loop.bodies):
                 raise CHECK.malformed(f"bodies of {loop.role}", f"must have {place}, {op}", tuple(dict(loop.bodies)))
         for which, role in enumerate(roles):
-            if _ops(role, which) != _ops(roles[0], 0):
+            if self._ops(role, which) != self._ops(roles[0], 0):
                 raise CHECK.malformed(role.name, f"must have the ops of {roles[0].name}", role.name)
         if not roles[0].loop and any(_moves(op) for op in roles[0].post):
             raise CHECK.malformed(
@@ -167,7 +170,7 @@ class Program(Checked, code="LA985"):
                 raise CHECK.malformed(f"n of {loop.role}.{place}", because, op.n)
 
     def _accumulators(self, roles: Sequence[Role]) -> None:
-        """What a role multiplies into registers, a later one of the worker uses: behind a wait, which no proof asks for."""
+        """Registers are not in a document: what one role multiplies, a later one uses only behind a wait."""
         running = ""
         for role in roles:
             for place, op in enumerate(role.loop):
@@ -178,6 +181,23 @@ class Program(Checked, code="LA985"):
                 elif running not in ("", role.name) and op.op in ("read", "write"):
                     rule = f"must come behind mma_wait 0: multiplies of {running} may still write the accumulators"
                     raise CHECK.malformed(f"{role.name}.loop[{place}]", rule, op)
+
+    def _ops(self, role: Role, which: int) -> list[tuple[str, int, str, dict[str, object]]]:
+        """What the text of a role depends on: of a barrier its slots, of the only slot no index."""
+        buffers = dict(self.pipeline.buffers)
+        found: list[tuple[str, int, str, dict[str, object]]] = []
+        for part, place, op in role.ops():
+            rest: dict[str, object] = {key: value for key, value in op.to_json().items() if key != "buf"}
+            if op.bar:
+                rest["bar"] = self.pipeline.rings[op.bar]
+            if op.op == "arrive" and rest["bar"] == 1 and op.off > 0:
+                del rest["off"]
+            if op.buf:  # those of equal roles follow each other
+                mine = which * op.buf.endswith(str(which))
+                ring = buffers[op.buf]
+                rest["buf"] = list(buffers).index(op.buf) - mine, ring.slots, ring.bytes
+            found.append((part, place, own(op.buf, which), rest))
+        return found
 
     def arrivals(self, worker: Worker) -> set[int]:
         """The numbers of arrivals that the threads of a role can make together."""
@@ -219,11 +239,3 @@ def _moves(op: Op) -> bool:
 def own(name: str, which: int) -> str:
     """Return a buffer's name without the number of the role it belongs to."""
     return name.removesuffix(str(which)) + "_" if name.endswith(str(which)) else name
-
-
-def _ops(role: Role, which: int) -> list[tuple[str, int, str, dict[str, object]]]:
-    return [(part, place, own(op.buf, which), _rest(op)) for part, place, op in role.ops()]
-
-
-def _rest(op: Op) -> dict[str, object]:
-    return {key: value for key, value in op.to_json().items() if key != "buf"}

@@ -58,7 +58,7 @@ class Program:
 
 _VARIABLE = re.compile(
     r"^\s*(?:\.(?:visible|extern|weak|common)\s+)*\.(shared|global|const|local)\s+(?:\.align\s+(\d+)\s+)?\.\w(\d+)\s+"
-    r"([\w$]+)(?:\[(\d*)\])?(?:\s*=\s*\{([^}]*)\})?\s*;",
+    r"([\w$]+)(\[\d*\])?(?:\s*=\s*\{([^}]*)\})?\s*;",
     re.MULTILINE,
 )
 _TOKEN = re.compile(
@@ -111,14 +111,15 @@ def _place_variables(made: Program, text: str) -> None:
     ends = {"shared": SHARED_BASE, "global": GLOBAL, "const": GLOBAL + (1 << 40), "local": LOCAL}
     dynamic = []
     for space, align, bits, name, extent, given in _VARIABLE.findall(text):
-        size, step = int(bits) // 8, int(align or int(bits) // 8)
-        start = -(-ends[space] // step) * step
-        made.symbols[name], ends[space] = start, start + size * int(extent or 1)
-        if space == "shared" and not extent:
+        if extent == "[]":
             dynamic.append(name)
+            continue
+        size, step, many = int(bits) // 8, int(align or int(bits) // 8), int(extent.strip("[]") or 1)
+        start = -(-ends[space] // step) * step
+        made.symbols[name], ends[space] = start, start + size * many
         values = [entry.strip() for entry in given.split(",")] if given else []
         if values and all(_NUMBER.fullmatch(value) for value in values):
-            values += ["0"] * (int(extent or 1) - len(values))
+            values += ["0"] * (many - len(values))
             data = b"".join([(number(value) % (1 << 8 * size)).to_bytes(size, "little") for value in values])
             made.constants |= dict(enumerate(data, start))
     made.symbols |= dict.fromkeys(dynamic, -(-ends["shared"] // SHARED_BASE) * SHARED_BASE)
@@ -132,7 +133,7 @@ def _add(made: Program, text: str, line: int, scopes: list[dict[str, str]]) -> N
         for entry in registers.split(","):
             register = entry.split("<")[0].strip()
             if len(scopes) > 1:
-                scopes[-1][register] = register = f"{register}${line}$"
+                scopes[-1][register] = register = f"{register}${len(made.widths)}$"
             made.widths[register] = 1 if kind == ".pred" else int(re.sub(r"\D", "", kind))
     elif operation == ".branchtargets":
         made.tables[next(reversed(made.labels))] = tuple([label.strip() for label in rest.split(",")])
@@ -184,6 +185,17 @@ def _permuted(_: int, a: int, b: int, selector: int) -> int:
     return found
 
 
+def _inserted(bits: int, a: int, b: int, start: int, many: int) -> int:
+    mask = (1 << (many & 255)) - 1 << (start & 255) & (1 << bits) - 1
+    return b & ~mask | a << (start & 255) & mask
+
+
+def _field(signed: bool, a: int, start: int, many: int) -> int:
+    many &= 255
+    found = a >> (start & 255) & (1 << many) - 1
+    return found - (1 << many) if signed and many and found >> many - 1 else found
+
+
 INTEGER: Final[Mapping[str, tuple[str, Callable[..., int]]]] = {
     "add": ("tt", lambda _, a, b: a + b),
     "sub": ("tt", lambda _, a, b: a - b),
@@ -212,6 +224,7 @@ INTEGER: Final[Mapping[str, tuple[str, Callable[..., int]]]] = {
     "popc": ("t", lambda _, a: a.bit_count()),
     "clz": ("t", lambda bits, a: bits - a.bit_length()),
     "brev": ("t", lambda bits, a: int(f"{a:0{bits}b}"[::-1], 2)),
+    "bfi": ("ttuu", _inserted),
     "prmt": ("ttu", _permuted),
     "selp": ("ttp", lambda _, a, b, c: a if c else b),
 }
@@ -240,6 +253,8 @@ def function_of(operation: str) -> tuple[Callable[..., int], list[tuple[int, boo
     first, _, middle = name.partition(".")
     if first == "setp" and middle in COMPARED:
         return COMPARED[middle], [kind, kind]
+    if name == "bfe":
+        return functools.partial(_field, kind[1]), [kind, (32, False), (32, False)]
     into = integer_type(middle)
     if first == "cvt" and into:
         sign = 1 << into[0] - 1 if into[1] else 0

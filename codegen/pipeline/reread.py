@@ -19,6 +19,7 @@ from layoutalg.codegen.pipeline.ptx import not_followed, program
 from layoutalg.codegen.pipeline.thread import RANK_SHIFT, Event, Thread, Value
 from layoutalg.ground.refusal import Broken
 from layoutalg.proofs.pipeline.document import Op, Part, Pipeline, Role
+from layoutalg.proofs.pipeline.expansion import expanded
 
 LANES = (0, 1, 31)
 """The lanes of each warp that are run: lane 0 is the one that ``elect`` chooses, lane 1 stands for those up to 30."""
@@ -73,7 +74,7 @@ def events(
 
 
 def _events(
-    kernel: KernelSource, launch: Launch, warp: int, lanes: Sequence[int], cluster: int
+    kernel: KernelSource, launch: Launch, warp: int, lanes: Iterable[int], cluster: int, until: Sequence[str] = ()
 ) -> dict[int, tuple[Event, ...]]:
     """What lanes of a warp do; each hears the shuffles of those before it."""
     entry = program(to_ptx(kernel), kernel.name)
@@ -86,7 +87,7 @@ def _events(
         if WARP * warp + lane < kernel.threads:
             at = WARP * warp + lane, kernel.threads, launch.block, launch.blocks, cluster
             thread = Thread(entry, given, *at, heard)
-            found[lane], heard[lane] = thread.run(), thread.shuffled
+            found[lane], heard[lane] = thread.run(until), thread.shuffled
     return found
 
 
@@ -157,32 +158,31 @@ def mismatch(
     *,
     trips: Iterable[int] | None = None,
     lanes: Sequence[int] = LANES,
-    cluster: int = 1,
     buffers: Sequence[tuple[str, int, int]] = (),
 ) -> Broken | None:
     """Return where a kernel does something else than its pipeline; None if they agree.
 
     Args:
         kernel: A kernel that names its ``barriers`` and ``roles``.
-        pipeline: The document; of a cluster the one in which every block r has its own ``NAME@r``.
+        pipeline: The document.
         launches: For each N, arguments and a block with which the loops run N times.
         trips: The numbers N; by default from the least to twice the deepest ring and 3 more.
         lanes: The lanes of each warp that are run; the one before a gap stands for the gap.
-        cluster: Blocks of a cluster.
         buffers: Name, first byte from the aligned base and bytes of a slot of buffers; places of others are those of
             their first copies.
 
     Raises: RepresentabilityError: LA980, with the line of the PTX that cannot be followed.
     """
     try:
-        _names(kernel, pipeline, cluster)
+        plain, cluster = _plain(kernel, pipeline), pipeline.cluster
         if trips is None:
-            trips = range(pipeline.least, pipeline.least + 2 * max([1, *pipeline.rings.values()]) + 4)
-        comparison = _Comparison(kernel, pipeline, cluster, sorted(lanes))
+            trips = range(plain.least, plain.least + 2 * max([1, *plain.rings.values()]) + 4)
+        comparison = _Comparison(kernel, plain, cluster, sorted(lanes))
         for name, first, size in buffers:
-            base = comparison.base(int(name.partition("@")[2] or 0)) + first
-            for slot in range(pipeline.rings[name]):
-                comparison.add((name, slot), base + slot * size, size)
+            for rank in range(cluster):
+                for slot in range(pipeline.rings[name]):
+                    at = comparison.base(rank) + first + slot * size
+                    comparison.add((comparison.own(name, rank), slot), at, size)
         for many in trips:
             launch = launches(many)
             for rank in range(cluster):
@@ -198,13 +198,12 @@ class _DifferenceError(Exception):
         self.broken = Broken(rule, reason, witness)
 
 
-def _names(kernel: KernelSource, pipeline: Pipeline, cluster: int) -> None:
-    """The kernel's rings and roles are those of the document."""
-    ranks = range(cluster) if cluster > 1 else [None]
-    barriers = {(_own(name, rank), slots) for name, _, slots in kernel.barriers for rank in ranks}
+def _plain(kernel: KernelSource, pipeline: Pipeline) -> Pipeline:
+    """The pipeline without clusters; its rings and roles must be those of the kernel."""
+    stated = {role.name: role.warps for role in pipeline.roles}
     for what, has, wanted in (
-        ("barriers", barriers, {(name, ring.slots) for name, ring in pipeline.barriers}),
-        ("roles", {(name, 0) for name, _, _ in kernel.roles}, {(r.name.split("@")[0], 0) for r in pipeline.roles}),
+        ("barriers", {each[::2] for each in kernel.barriers}, {(name, ring.slots) for name, ring in pipeline.barriers}),
+        ("roles", {(name, warps if stated.get(name) else 0) for name, _, warps in kernel.roles}, {*stated.items()}),
     ):
         if has != wanted:
             because = f"the kernel's {what} are not those of the pipeline"
@@ -213,11 +212,7 @@ def _names(kernel: KernelSource, pipeline: Pipeline, cluster: int) -> None:
         for part, place, op in role.ops():
             if op.op not in (*_COMPARED, *_ACCESSES, "proxy_fence"):
                 raise not_followed(f"{role.name}.{part}[{place}]", f"the op {op.op} is not read back from PTX")
-
-
-def _own(name: str, rank: int | None) -> str:
-    """The name of a ring or role of a block of a cluster."""
-    return name if rank is None else f"{name}@{rank}"
+    return expanded(pipeline)
 
 
 def _loads(roles: Sequence[Role]) -> bool:
@@ -269,11 +264,12 @@ class _Comparison:
         self.shapes: dict[tuple[str, int], tuple[int, ...]] = {}  # of an op and a warpgroup
         self.trips = self.rank = 0
         self.barriers = {
-            self.base(to) + first + 8 * slot: (_own(name, to if cluster > 1 else None), slot)
+            self.base(to) + first + 8 * slot: (self.own(name, to), slot)
             for to in range(cluster)
             for name, first, slots in kernel.barriers
             for slot in range(slots)
         }
+        self.made: dict[int, set[_At]] = {}  # of each block: the threads that initialise barriers
         self.bars: dict[int, str] = {}  # barriers of threads, with the roles they are of
 
     def add(self, slot: tuple[str, int], start: int, size: int) -> None:
@@ -293,6 +289,10 @@ class _Comparison:
         at = bisect_right(self.starts, address) - 1
         return self.slots[at][0] if at >= 0 and address < self.slots[at][1] else None
 
+    def own(self, name: str, rank: int) -> str:
+        """The name of a ring or role of a block."""
+        return f"{name}@{rank}" if self.cluster > 1 else name
+
     def base(self, rank: int) -> int:
         """Where the dynamic shared memory of a block begins."""
         symbols = program(to_ptx(self.kernel), self.kernel.name).symbols
@@ -306,7 +306,9 @@ class _Comparison:
             for warp in range(-(-self.kernel.threads // WARP))
             for lane, given in _events(self.kernel, launch, warp, self.lanes, self.cluster).items()
         }
-        self.initialised(threads)
+        if rank not in self.made:
+            self.made[rank] = self.initialised(launch)
+        self.started(threads)
         self.bars = {}
         for at in threads:
             everyone = [[event for event in threads[one] if self.meets(event)] for one in (at, min(threads))]
@@ -316,13 +318,13 @@ class _Comparison:
         workers: dict[tuple[int, int], list[Role]] = {}
         roles = {role.name: role for role in self.pipeline.roles}
         for name, first, many in self.kernel.roles:
-            if role := roles.get(_own(name, rank if self.cluster > 1 else None)):  # some blocks lack some roles
+            if role := roles.get(self.own(name, rank)):  # some blocks lack some roles
                 workers.setdefault((first, many), []).append(role)
         free, own = set(threads), dict(launch.trips)
         for (first, many), group in sorted(workers.items(), key=lambda item: not _loads(item[1])):
             mine = {at: threads[at] for at in threads if first <= at[0] < first + many}
             free -= set(mine)
-            counts = [own.get(role.name, trips) for role in group]
+            counts = [own.get(role.name.partition("@")[0], trips) for role in group]
             self.worker(list(steps(self.pipeline, group, counts, launch.turns)), mine, many, group[0].name)
         for at in free:
             for event in threads[at]:
@@ -344,30 +346,38 @@ class _Comparison:
                 far = to - self.rank << RANK_SHIFT
                 yield event._replace(address=address + far, barrier=barrier + far, numbers=numbers)
 
-    def initialised(self, threads: dict[_At, tuple[Event, ...]]) -> None:
-        """Each barrier is initialised once with its count, before the block's threads meet and use it."""
+    def initialised(self, launch: Launch) -> set[_At]:
+        """Each barrier is initialised once, with its count, before the block's threads meet; return who does it."""
         counts = {name: ring.count for name, ring in self.pipeline.barriers}
         many: dict[int, int] = {}
         makers = set()
-        for at, given in threads.items():
-            for event in given:
-                if event.kind == "init":
-                    named = self.barriers.get(event.address)
-                    if named is None or event.value != counts[named[0]]:
-                        wanted = f"count {counts[named[0]]}" if named else "no such barrier"
-                        raise self.differs("a barrier is initialised otherwise", at, wanted, event, "EMIT_INIT")
-                    many[event.address] = many.get(event.address, 0) + self.weights[at[1]]
-                    makers.add(at)
+        for warp in range(-(-self.kernel.threads // WARP)):
+            found = _events(self.kernel, launch, warp, range(WARP), self.cluster, ("bar", "cluster_wait"))
+            for lane, given in found.items():
+                for event in self.absolute(given):
+                    if event.kind == "init":
+                        named = self.barriers.get(event.address)
+                        if named is None or event.value != counts[named[0]]:
+                            wanted = f"count {counts[named[0]]}" if named else "no such barrier"
+                            because = "a barrier is initialised otherwise"
+                            raise self.differs(because, (warp, lane), wanted, event, "EMIT_INIT")
+                        many[event.address] = many.get(event.address, 0) + 1
+                        makers.add((warp, lane))
         for address, (name, slot) in self.barriers.items():
             if address >> RANK_SHIFT == self.rank + 1 and many.get(address) != 1:
                 because = f"{name}[{slot}] is initialised {many.get(address, 0)} times"
                 raise _DifferenceError("EMIT_INIT", because, N=self.trips)
+        return makers
+
+    def started(self, threads: dict[_At, tuple[Event, ...]]) -> None:
+        """No thread uses a barrier before the block has met, but one that initialises all of them."""
         for at, given in threads.items():
-            met, inits = False, 0
+            met = False
+            left = sum([event.kind == "init" for event in given])
             for event in given:
                 met = met or event.kind == "cluster_wait" or (self.cluster == 1 and self.meets(event))
-                inits += event.kind == "init"
-                alone = makers == {at} and inits == len(many)
+                left -= event.kind == "init"
+                alone = self.made[self.rank] == {at} and not left
                 if (event.kind == "init" and met) or (event.kind in _COMPARED and not (met or alone)):
                     because = "the block does not meet between the initialisation of barriers and their use"
                     raise self.differs(because, at, None, event, "EMIT_INIT")
@@ -527,7 +537,8 @@ class _Walk:
         place, step = self.next()
         bar = self.all.barriers.get(event.address, ("", 0))
         if step is None or event.kind != step.op.op or (step.op.bar and bar != (step.op.bar, step.bar)):
-            raise self.differs("another op than the document's", step, event)
+            left_out = (one for one in self.wanted[self.place : place] if one.op.op == event.kind)
+            raise self.differs("another op than the document's", next(left_out, step), event)
         operand = {"wait": step.parity, "expect": step.op.bytes or 0, "arrive_tx": step.op.bytes or 0}
         operand |= dict.fromkeys(("mma_wait", "bulk_wait", "cp_async_wait"), step.op.n)
         if event.value != operand.get(event.kind, event.value):

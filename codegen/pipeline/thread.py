@@ -146,8 +146,8 @@ class Thread:
         special |= {"%laneid": self.lane, "%cluster_ctarank": rank, "%cluster_nctarank": cluster, "WARP_SZ": 32}
         self.registers: dict[str, Value] = {**special, **program.symbols}
 
-    def run(self) -> tuple[Event, ...]:
-        """Run to the end; return what the thread does.
+    def run(self, until: Sequence[str] = ()) -> tuple[Event, ...]:
+        """Run to the end, or to the first event of some kinds; return what the thread does.
 
         Raises: RepresentabilityError: LA980, with the line of the PTX.
         """
@@ -167,6 +167,8 @@ class Thread:
                 if holds == now.negated:
                     continue
             _action(now.operation, now.operands)(self, now)
+            if until and self.events and self.events[-1].kind in until:
+                break
         return tuple(self.events)
 
     def refuse(self, now: Instruction, because: str) -> NoReturn:
@@ -215,7 +217,8 @@ class Thread:
         place, inside = divmod(at - PARAMETERS, PARAMETER_STRIDE)
         if 0 <= place < len(self.program.parameters):
             given = self.arguments[place]
-            given = int.from_bytes(given, "little") if isinstance(given, bytes) else given
+            if isinstance(given, bytes):
+                return given[inside] if inside < len(given) else None
             return given >> 8 * inside & 255 if isinstance(given, int) else None
         return self.memory.get(at, self.program.constants.get(at))
 

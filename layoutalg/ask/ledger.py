@@ -122,8 +122,7 @@ def _adds(pipeline: Pipeline, use: Instances) -> tuple[int, int, int]:
     op = use.op
     if op.op == "tma_load":
         return 0, 0, dict(pipeline.buffers)[op.buf].bytes if op.bytes is None else op.bytes
-    arrivals = op.n if op.op == "arrive" else int(op.op != "expect")
-    return arrivals, (op.bytes or 0) if op.op in ("expect", "arrive_tx") else 0, 0
+    return op.arrivals, (op.bytes or 0) if op.op in ("expect", "arrive_tx") else 0, 0
 
 
 def _segments(uses: list[Instances], least: int) -> Iterator[tuple[tuple[End, End], list[Instances]]]:

@@ -108,6 +108,10 @@ _count = _read_as("a whole number, at least 0", lambda text: int(_matched(r"[0-9
 _bits = _read_as("4, 8, 16, 32, 64 or 128", lambda text: int(_matched("4|8|16|32|64|128", text)))
 _seed = _read_as("an integer from 0 to 2^64 - 1", lambda text: _below(2**64, int(text)))
 _option = _read_as("an option such as issues=1", _named)
+_fields = _read_as(
+    "a form such as rows=128,columns=256",
+    lambda text: tuple((name, int(_matched(r"[0-9]{1,18}", value))) for name, value in map(_named, text.split(","))),
+)
 
 
 def argument(says: str | None, *flags: str, default: Any = None, **how: Any) -> Any:
@@ -554,25 +558,39 @@ class Draw(Options):
 
 @dataclass(frozen=True)
 class Emit(Options):
-    """Source text of a proved plan.
+    """Source text of a proved plan, or of a matrix product whose pipeline is proved.
 
     layoutalg emit host plan.json -o make_map.h
     layoutalg emit bytes problem.json --name weights_map
     layoutalg emit raw plan.json -o map.bin
     layoutalg emit kernel plan.json --documented-only
+    layoutalg emit gemm 4096 4096 4096 -o gemm.cu
+    layoutalg emit gemm 8192 8192 8192 --dtype e4m3 --form rows=128,columns=256,leaving=128,cluster=2
     """
 
     what: str = argument(
         "host: a C++ function that calls cuTensorMapEncodeTiled; bytes: a C array of the map, or of the wgmma "
-        "descriptors; raw: the bytes themselves; kernel: CUDA that copies a tile; the others: the plan as source text "
-        "for that system",
-        choices=("host", "bytes", "raw", "kernel", "cpp", "ptx", "mlir", "gluon", "cute_dsl"),
+        "descriptors; raw: the bytes themselves; kernel: CUDA that copies a tile; gemm: CUDA of D = A B^T; the others: "
+        "the plan as source text for that system",
+        choices=("host", "bytes", "raw", "kernel", "gemm", "cpp", "ptx", "mlir", "gluon", "cute_dsl"),
     )
-    subject: str = argument("plan or problem JSON, the 256 digits of a map, a file with either, or -")
+    subject: list[str] = argument(
+        "plan or problem JSON, the 256 digits of a map, a file with either, or -; for gemm: M N K", nargs="+"
+    )
     name: str | None = argument("name of the function, array or kernel", "--name")
-    target: str = _target("architecture, for digits (default sm_90a)")
+    target: str = _target("architecture, for digits and gemm (default sm_90a)")
     output: str | None = _output("write")
     documented_only: bool = _documented()
+    dtype: str | None = _dtype("gemm: type of A and B: bf16 (the default), f16, e4m3, e5m2")
+    result: str | None = argument("gemm: type of D: bf16 (the default), f16", "--result")
+    form: tuple[tuple[str, int], ...] | None = argument(
+        "gemm: rows=128,columns=256 and any of consumers, leaving, cluster, behind, stages, together (default: the "
+        "form that should be fastest)",
+        "--form",
+        type=_fields,
+    )
+    major_a: str | None = argument("gemm: MN if A is K x M row-major", "--major-a", choices=("K", "MN"))
+    major_b: str | None = argument("gemm: MN if B is K x N row-major", "--major-b", choices=("K", "MN"))
 
 
 @dataclass(frozen=True)

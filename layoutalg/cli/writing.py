@@ -1,4 +1,4 @@
-"""``layoutalg draw`` and ``layoutalg emit``: pictures, and source text of a proved plan.
+"""``layoutalg draw`` and ``layoutalg emit``: pictures, and source text of a proved plan or of a matrix product.
 
 Implementation notes: a plan is proved again before anything is written; source text is never run.
 """
@@ -6,7 +6,8 @@ Implementation notes: a plan is proved again before anything is written; source 
 from __future__ import annotations
 
 import sys
-from typing import Any
+from dataclasses import fields
+from typing import Any, cast
 
 from layoutalg import draw
 from layoutalg.cli import commands
@@ -17,11 +18,12 @@ from layoutalg.cli.plans import Solved, solved
 from layoutalg.codegen.cuda import load_kernel, store_kernel
 from layoutalg.codegen.exports import EXPORT_FORMS, export
 from layoutalg.codegen.host import descriptor_table, host_map, map_bytes
+from layoutalg.codegen.kernels import Form, MatmulKernel, gemm_kernel
 from layoutalg.draw.grid import difference_text
 from layoutalg.ground import clock
 from layoutalg.ground.document import malformed
 from layoutalg.ground.layout import Layout
-from layoutalg.ground.verdict import Refuted, Unknown, Verdict
+from layoutalg.ground.verdict import Proved, Refuted, Unknown, Verdict
 from layoutalg.notation.written import Written
 from layoutalg.proofs import pipeline
 from layoutalg.proofs.dtypes import stated_type
@@ -31,6 +33,9 @@ from layoutalg.synth.admission import admissible
 from layoutalg.targets.nvidia.tensormap import TensorMap, decode, encode, violations
 
 PICTURE, EMITTED = "layoutalg/picture/1", "layoutalg/emitted/1"
+PRODUCT_OPTIONS = ("dtype", "result", "form", "major_a", "major_b")
+"""Options of ``emit gemm`` alone."""
+MAPS = ("map_a", "map_b", "map_d")
 
 
 def run_draw(given: commands.Draw) -> int:
@@ -101,10 +106,17 @@ def _say_refusal(answer: Answer, as_json: bool) -> int:
 
 
 def run_emit(given: commands.Emit) -> int:
-    """Write the text (for ``raw``, the bytes) of a plan, a problem or the digits of a map."""
+    """Write the text (for ``raw``, the bytes) of a plan, a problem or the digits of a map; of a matrix product."""
+    if given.what == "gemm":
+        return _emit_product(given)
+    for name in PRODUCT_OPTIONS:
+        if getattr(given, name) is not None:
+            raise malformed(f"--{name.replace('_', '-')}", "is for emit gemm", getattr(given, name))
+    if len(given.subject) > 1:
+        raise malformed("subject", f"must be one for {given.what}", " ".join(given.subject))
     with clock.within(given.budget), answer_file(given.output) as file:
         clock.check("a document")
-        subject = read_subject(given.subject)
+        subject = read_subject(given.subject[0])
         if subject.kind == "text":
             raise malformed("subject", "must be a plan, a problem or the 256 digits of a map", subject.value)
         found: Solved | TensorMap
@@ -126,6 +138,84 @@ def run_emit(given: commands.Emit) -> int:
                 raise malformed("--output", "raw bytes cannot go to a terminal: use -o FILE or emit a C array (bytes)")
             put_bytes(made)
     return PROVED
+
+
+def _emit_product(given: commands.Emit) -> int:
+    """Write a matrix product; what a launch needs goes before the text, and with a file also to standard output."""
+    if given.documented_only:
+        raise malformed("--documented-only", "is for plans", "gemm")
+    with clock.within(given.budget), answer_file(given.output) as file:
+        clock.check("a product")
+        options = {name: getattr(given, name) for name in PRODUCT_OPTIONS if name != "form"}
+        stated = {name: value for name, value in options.items() if value is not None}
+        made = gemm_kernel(
+            _extents(given.subject), target=given.target, form=_form(given.form), name=given.name, **stated
+        )
+        lines = _launch_lines(made)
+        text = "\n".join([*[f"// {line}" for line in lines], made.kernel.text])
+        if file is not None:
+            put_into(file, text)
+        if given.json:
+            say_json({"schema": EMITTED, "what": given.what, "text": made.kernel.text} | _launch_document(made))
+        else:
+            say(text.rstrip("\n") if file is None else "\n".join(lines))
+    return PROVED
+
+
+def _extents(words: list[str]) -> tuple[int, ...]:
+    if len(words) != 3 or not all(word.isascii() and word.isdecimal() and len(word) < 19 for word in words):
+        raise malformed("subject", "must be M N K for gemm, such as 4096 4096 4096", " ".join(words))
+    return tuple(map(int, words))
+
+
+def _form(stated: tuple[tuple[str, int], ...] | None) -> Form | None:
+    if stated is None:
+        return None
+    known, names = [entry.name for entry in fields(Form)], [name for name, _ in stated]
+    if len(set(names)) < len(names) or not {"rows", "columns"} <= set(names) <= set(known):
+        rule = f"must state rows and columns, and may state {', '.join(known[2:])}, each once"
+        raise malformed("--form", rule, ",".join(f"{name}={value}" for name, value in stated))
+    return Form(**dict(stated))
+
+
+def _launch_lines(made: MatmulKernel) -> list[str]:
+    """What the text does, its launch and the proof of its pipeline, a line each."""
+    kernel, form, (m, n, k) = made.kernel, made.form, made.shape
+    clusters = f", a multiple of {form.cluster}" if form.cluster > 1 else ""
+    arrays = [f"{array.name.upper()} {' x '.join(map(str, array.shape))}" for array in made.arrays]
+    proof = _proof(made)
+    return [
+        f"kernel        {kernel.name} for {kernel.arch}: D[{m}, {n}] = A[{m}, {k}] B[{n}, {k}]^T",
+        f"form          tiles of {form.rows} x {form.columns}, {form.consumers} consumer warpgroups, "
+        f"{form.stages} stages, cluster {form.cluster}",
+        f"launch        up to {made.blocks} blocks{clusters}; {kernel.threads} threads, "
+        f"{kernel.dynamic_smem_bytes} bytes of dynamic shared memory",
+        f"arguments     {', '.join(name for _, name in kernel.parameters)}: blocks is the grid; status has an int per "
+        "block, 1 on success",
+        f"arrays        {', '.join(arrays)}, row-major, at multiples of {made.arrays[0].align_bytes} bytes",
+        f"pipeline      {proof.certificate['claim']}, proved by {proof.engine}",
+        *[f"{name:<14}{raw.hex()}" for name, raw in zip(MAPS, made.maps, strict=True)],
+    ]
+
+
+def _proof(made: MatmulKernel) -> Proved:
+    """The proof of a product's pipeline, without which there is no product."""
+    return cast(Proved, made.emitted.proof)
+
+
+def _launch_document(made: MatmulKernel) -> dict[str, object]:
+    """The same as JSON."""
+    kernel = made.kernel
+    launch = {
+        "kernel": kernel.name,
+        "blocks": made.blocks,
+        "cluster": made.form.cluster,
+        "threads": kernel.threads,
+        "dynamic_smem_bytes": kernel.dynamic_smem_bytes,
+        "parameters": [list(parameter) for parameter in kernel.parameters],
+        "maps": {name: raw.hex() for name, raw in zip(MAPS, made.maps, strict=True)},
+    }
+    return {"launch": launch, "proof": _proof(made).to_json()}
 
 
 def _decoded(digits: str, target: str, documented_only: bool) -> TensorMap | Answer:

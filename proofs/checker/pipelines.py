@@ -57,7 +57,7 @@ OPS = {
     "cp_async": BUF,
     "cp_async_commit": {},
     "cp_async_wait": {"n?": COUNT},
-    "cp_async_arrive": BAR,
+    "cp_async_arrive": BAR | {"n?": COUNT[1:]},
     "proxy_fence": {},
 }
 ENTRIES = {"bar": None, "buf": None, "off": 0, "idx_abs": None, "ph": 0, "flip": False, "n": 0, "bytes": None}
@@ -363,14 +363,14 @@ class Pipeline:
             return other.kind == "wait" and then == other.done and fact.numbered(other, y, one.owner, x)
         if one.owner != other.owner or then[3] == "last":
             return False
-        if event[3] == "last":  # what covers the last of these accesses covers all
-            if other.kind == GROUPS[one.kind][1] and then == other.start:
-                return self.commits(fact, one, None, other, y) > other.op.n
-            return one.kind in SIGNALS.get(other.kind, ()) and then == other.done and self.behind(fact, one, other, y)
         if one is other and (one.once or x == y):
             return (event, then) == (one.start, one.done) and event != then
-        if one.kind in GROUPS and event == one.done and then == other.start:  # a wait covers groups of accesses
+        last = event[3] == "last"  # what covers the last of these accesses covers all
+        if one.kind in GROUPS and event in (one.done, one.whole) and then == other.start:  # a wait covers groups
+            x = None if last else x
             return other.kind == GROUPS[one.kind][1] and self.commits(fact, one, x, other, y) > other.op.n
+        if last:
+            return one.kind in SIGNALS.get(other.kind, ()) and then == other.done and self.behind(fact, one, other, y)
         places = [(PARTS.index(node.part), far * (not node.once), node.place) for node, far in ((one, x), (other, y))]
         if one.kind in SIGNALS.get(other.kind, ()) and then == other.done:  # it arrives after the accesses before it
             return event == one.done and places[0] < places[1]

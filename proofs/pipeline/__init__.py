@@ -8,8 +8,10 @@ from layoutalg.ground.lazy import door
 
 if TYPE_CHECKING:
     from layoutalg.proofs.pipeline.building import Builder
+    from layoutalg.proofs.pipeline.cycles import Throughput, event_graph, throughput
     from layoutalg.proofs.pipeline.decision import Proved, Refuted, verify
     from layoutalg.proofs.pipeline.document import Barrier, Buffer, Op, Pipeline, Role
+    from layoutalg.proofs.pipeline.transfers import Route, Transfer
 
 __getattr__, __dir__ = door(
     __name__,
@@ -17,7 +19,12 @@ __getattr__, __dir__ = door(
         "layoutalg.proofs.pipeline.building": "Builder",
         "layoutalg.proofs.pipeline.document": "Barrier Buffer Op Pipeline Role",
         "layoutalg.proofs.pipeline.decision": "Proved Refuted verify",
+        "layoutalg.proofs.pipeline.cycles": "Throughput event_graph throughput",
+        "layoutalg.proofs.pipeline.transfers": "Route Transfer",
     },
 )
 
-__all__ = ["Barrier", "Buffer", "Builder", "Op", "Pipeline", "Proved", "Refuted", "Role", "verify"]
+__all__ = [
+    "Barrier", "Buffer", "Builder", "Op", "Pipeline", "Proved", "Refuted", "Role", "Route", "Throughput",
+    "Transfer", "event_graph", "throughput", "verify",
+]  # fmt: skip

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from layoutalg.proofs.pipeline.document import CHECK, Barrier, Buffer, Op, Pipeline, Role
+from layoutalg.proofs.pipeline.transfers import DRAINS, FILLS, Route, Transfer
 
 
 @dataclass(eq=False, slots=True)
@@ -65,6 +66,10 @@ class Empty(_Token):
         """Write these buffers, by default all, with ordinary stores."""
         return self._begin("write").write(*names)
 
+    def fill(self, *names: str) -> InFlight:
+        """Fill these buffers, by default all, as their transfers say."""
+        return self._begin("fill").fill(*names)
+
     def _begin(self, what: str) -> InFlight:
         self._use(what)
         return self.ring.token(InFlight(self.ring, self.role, begun=len(self.role.loop)))
@@ -84,13 +89,19 @@ class InFlight(_Token):
         """Write these buffers, by default all, with ordinary stores."""
         return self._fill("write", names)
 
+    def fill(self, *names: str) -> InFlight:
+        """Fill these buffers, by default all, as their transfers say."""
+        token = self
+        for name in self._buffers(names):
+            token = token._fill(self.ring.transfer(name, FILLS).primitive, (name,))
+        return token
+
     def _fill(self, kind: str, names: tuple[str, ...]) -> InFlight:
         self._use(kind)
         for name in self._buffers(names):
             if name in self.done:
                 raise CHECK.malformed("buffer", "must be filled once", name)
-            bar = self.ring.full if kind == "tma_load" else ""
-            self.role.loop.append(Op(kind, bar=bar, buf=self.ring.buffer(name)))
+            self.role.loop.append(self.ring.filled(kind, name))
         done = (*self.done, *self._buffers(names))
         return self.ring.token(InFlight(self.ring, self.role, done=done, begun=self.begun))
 
@@ -104,9 +115,17 @@ class InFlight(_Token):
         mine = ops[self.begun :]
         sizes = {self.ring.buffer(name): size for name, size in self.ring.buffers.items()}
         total = sum([sizes[op.buf] for op in mine if op.op == "tma_load"])
-        if any(op.op == "write" for op in mine):
+        told = {self.ring.transfer(name, FILLS).protocol for name in self.done if self.ring.fills(name) == "cp_async"}
+        written = any(op.op == "write" for op in mine)
+        if "mbarrier" in told and (written or "group" in told):
+            raise CHECK.malformed(
+                "commit", "must follow cp_async of one protocol, and no write, if it signals", self.done
+            )
+        if told or written:
             ops[self.begun : self.begun] = [Op("expect", bar=full, bytes=total)] * bool(total)
-            ops += [Op("proxy_fence"), Op("arrive", bar=full, n=1)]
+            ops += [Op("cp_async_commit"), Op("cp_async_wait")] * ("group" in told)
+            arrive = [Op("proxy_fence"), Op("arrive", bar=full, n=1)]
+            ops += [Op("cp_async_arrive", bar=full, n=1)] if "mbarrier" in told else arrive
         else:
             ops.insert(self.begun, Op("arrive_tx", bar=full, bytes=total))
         self.ring.producers.append(self.role.name)
@@ -129,24 +148,44 @@ class Full(_Token):
         """Store these buffers, by default all, to global memory by TMA."""
         return self._look("tma_store", names)
 
+    def drain(self, *names: str) -> Full:
+        """Read these buffers, by default all, as their transfers say."""
+        token = self
+        for name in self._buffers(names):
+            token = token._look(self.ring.transfer(name, DRAINS).primitive, (name,))
+        return token
+
     def _look(self, kind: str, names: tuple[str, ...]) -> Full:
         self._use(kind)
-        self.role.loop += [Op(kind, buf=self.ring.buffer(name)) for name in self._buffers(names)]
-        return self.ring.token(Full(self.ring, self.role, done=(*self.done, kind)))
+        names = self._buffers(names)
+        given = [self.ring.drains(name, kind) for name in names]
+        if kind in ("mma", "tma_store") and "fence" not in self.done:
+            late = any(self.ring.signals_itself(name) for name in names)  # nobody could fence its writes before
+            self.role.loop += [Op("proxy_fence")] * late
+            self.done += ("fence",) * late
+        self.role.loop += [Op(kind, buf=self.ring.buffer(name)) for name in names]
+        more = ["mma_arrive" if one is not None and not one.is_grouped and kind == "mma" else kind for one in given]
+        return self.ring.token(Full(self.ring, self.role, done=(*self.done, *dict.fromkeys(more))))
 
     def release(self, behind: int = 0) -> None:
         """Hand the slot back; with ``behind`` the slot of that many iterations earlier, whose reads have finished."""
         self._use("release")
         CHECK.integer(behind, "behind", 0, 64)
-        ops, last = self.role.loop, self.role.post
+        ops, last, to = self.role.loop, self.role.post, self.ring.reaches
+        if "mma_arrive" in self.done:
+            if behind or {*self.done} - {"mma_arrive", "fence"}:
+                raise CHECK.malformed("release", "must follow only reads that signal, of the same iteration", self.done)
+            ops.append(Op("mma_arrive", bar=self.ring.empty, to=to))
+            self.ring.consumers.append(self.role.name)
+            return
         for kind, commit, wait in (("mma", "mma_commit", "mma_wait"), ("tma_store", "bulk_commit", "bulk_wait")):
             if kind in self.done:
                 ops += [Op(commit), Op(wait, n=behind)]
                 last += [Op(wait)] * bool(behind)
         if "read" in self.done:
             ops.append(Op("proxy_fence"))
-        ops.append(Op("arrive", bar=self.ring.empty, n=1, off=-behind))
-        last += [Op("arrive", bar=self.ring.empty, n=1, off=-back) for back in range(behind, 0, -1)]
+        ops.append(Op("arrive", bar=self.ring.empty, n=1, off=-behind, to=to))
+        last += [Op("arrive", bar=self.ring.empty, n=1, off=-back, to=to) for back in range(behind, 0, -1)]
         self.ring.consumers.append(self.role.name)
 
 
@@ -162,12 +201,14 @@ class Ring:
         buffers: Bytes of each buffer of a slot.
         stages: Number of slots.
         shared: Whether several producers fill parts of each slot.
+        routes: The transfers of the buffers for which they are given.
     """
 
     name: str
     buffers: Mapping[str, int]
     stages: int
     shared: bool = False
+    routes: Mapping[str, tuple[Transfer, ...]] = field(default_factory=dict)
     open: list[_Token] = field(default_factory=list)
     producers: list[str] = field(default_factory=list)
     consumers: list[str] = field(default_factory=list)
@@ -185,6 +226,57 @@ class Ring:
     def buffer(self, name: str) -> str:
         """Return the name of a buffer in the pipeline."""
         return f"{self.name}.{name}"
+
+    def transfer(self, name: str, kinds: tuple[str, ...]) -> Transfer:
+        """Return the given transfer of a buffer with one of these primitives."""
+        found = [one for one in self.routes.get(name, ()) if one.primitive in kinds]
+        if not found:
+            raise CHECK.malformed(f"{self.name}.{name}", f"must have a transfer by {' or '.join(kinds)}", "none")
+        return found[0]
+
+    def fills(self, name: str) -> str:
+        """Return the primitive that fills a buffer, if it is given."""
+        return next((one.primitive for one in self.routes.get(name, ()) if one.primitive in FILLS), "")
+
+    def signals_itself(self, name: str) -> bool:
+        """Whether threads fill a buffer by copies that signal its barrier."""
+        return self.fills(name) == "cp_async" and self.transfer(name, FILLS).protocol == "mbarrier"
+
+    def filled(self, kind: str, name: str) -> Op:
+        """Return the op that fills a buffer in the given way."""
+        if self.fills(name) not in ("", kind):
+            raise CHECK.malformed(
+                f"{self.name}.{name}", f"must be filled as its transfer says, by {self.fills(name)}", kind
+            )
+        if kind != "tma_load":
+            return Op(kind, buf=self.buffer(name))
+        given = next((one for one in self.routes.get(name, ()) if one.primitive == kind and one.ctas), None)
+        more: dict[str, Any] = {"bytes": given.share, "multicast": given.reaches} if given is not None else {}
+        return Op(kind, bar=self.full, buf=self.buffer(name), **more)
+
+    def drains(self, name: str, kind: str) -> Transfer | None:
+        """Return the transfer that reads a buffer, if one is given; it has to be of this kind."""
+        given = [one for one in self.routes.get(name, ()) if one.primitive in DRAINS]
+        if given and kind not in [one.primitive for one in given]:
+            rule = f"must be read as its transfer says, by {given[0].primitive}"
+            raise CHECK.malformed(f"{self.name}.{name}", rule, kind)
+        return next((one for one in given if one.primitive == kind), None)
+
+    @property
+    def shares(self) -> list[tuple[tuple[int, ...], ...]]:
+        """The groups of CTAs of each multicast copy."""
+        return [one.ctas for route in self.routes.values() for one in route if one.ctas]
+
+    @property
+    def reaches(self) -> tuple[tuple[int, ...], ...]:
+        """The CTAs that have to know when a slot of a CTA is free: all that copy to it; none without a cluster."""
+        shares = self.shares
+        ctas = sorted({cta for groups in shares for group in groups for cta in group})
+        told = [
+            tuple(sorted({one for groups in shares for group in groups if cta in group for one in group}))
+            for cta in ctas
+        ]
+        return tuple(told[:1]) if len({*told}) == 1 else tuple(told)
 
     def token(self, token: Held) -> Held:
         """Note that a token has to be handed on."""
@@ -223,9 +315,24 @@ class Builder:
 tiles.full[k]; tma_load tiles.B[k], tiles.full[k]
           math      loop: wait tiles.full[k]; mma tiles.A[k]; mma tiles.B[k]; mma_commit; mma_wait 1; arrive \
 tiles.empty[k-1]. post: mma_wait 0; arrive tiles.empty[k-1]
-        >>> from layoutalg.proofs.pipeline import verify
+        >>> from layoutalg.proofs.pipeline import Transfer, verify
         >>> verify(block.pipeline()).engine
         'event graph'
+
+        Two CTAs that load half of a tile each, for both:
+
+        >>> pair = Builder(stages=2)
+        >>> half = Transfer(16384, "tma_load", ctas=((0, 1),)).then(Transfer(16384, "mma", "mbarrier"))
+        >>> shared = pair.ring("shared", B=half)
+        >>> shared.acquire(pair.role("load")).fill().commit()
+        >>> shared.wait(pair.role("math")).drain().release()
+        >>> print(pair.pipeline())
+        pipeline of 2 stages, N >= 0, 2 CTAs
+          barriers  shared.full: 1 arrival, shared.empty: 2 arrivals
+          buffers   shared.B
+          load      loop: wait shared.empty[k], phase -1; arrive_tx shared.full[k], 16384 bytes; tma_load shared.B[k], \
+shared.full[k], 8192 bytes, CTA 0,1
+          math      loop: wait shared.full[k]; mma shared.B[k]; mma_arrive shared.empty[k], CTA 0,1
         >>> slot = tiles.acquire(load)
         >>> filled = slot.load("A")
         >>> slot.load("B")
@@ -248,15 +355,23 @@ tiles.empty[k-1]. post: mma_wait 0; arrive tiles.empty[k-1]
             name: An identifier.
             stages: Number of slots; by default that of the builder.
             shared: Whether several producers fill parts of each slot.
-            buffers: For each buffer the bytes of a slot, or the plan of its copy (with ``expect_tx_bytes``).
+            buffers: For each buffer the bytes of a slot, or the plan of its copy (with ``expect_tx_bytes``), or a
+                ``Transfer``, or a ``Route`` of one that fills it and one that reads it, for ``fill`` and ``drain``.
         """
         CHECK.name(name, "name", [ring.name for ring in self.rings])
         if not buffers:
             raise CHECK.malformed("buffers", "must be at least one", ())
-        sizes = {key: CHECK.integer(getattr(value, "expect_tx_bytes", value), key, 1) for key, value in buffers.items()}
-        self.rings.append(
-            Ring(name, sizes, self.stages if stages is None else CHECK.integer(stages, "stages", 1), shared)
-        )
+        sizes, routes = {}, {}
+        for key, value in buffers.items():
+            if isinstance(value, Transfer | Route):
+                routes[key] = (value,) if isinstance(value, Transfer) else value.transfers
+                value = value.bytes
+            sizes[key] = CHECK.integer(getattr(value, "expect_tx_bytes", value), key, 1)
+            inside = [one.primitive for one in routes.get(key, ())]
+            if len(inside) > 2 or (len(inside) == 2 and inside[0] not in FILLS):
+                raise CHECK.malformed(key, "must be a transfer that fills a slot, and one that reads it", inside)
+        deep = self.stages if stages is None else CHECK.integer(stages, "stages", 1)
+        self.rings.append(Ring(name, sizes, deep, shared, routes))
         return self.rings[-1]
 
     def role(self, name: str, trip: int = 0) -> RoleBuilder:
@@ -280,7 +395,13 @@ tiles.empty[k-1]. post: mma_wait 0; arrive tiles.empty[k-1]
                 if not names:
                     raise CHECK.malformed(ring.name, f"must have a role that {side} its slots", "no role")
             barriers.append((ring.full, Barrier(len(ring.producers), ring.stages)))
-            barriers.append((ring.empty, Barrier(len(ring.consumers), ring.stages)))
+            told = {len(ranks) for ranks in ring.reaches} or {1}
+            if len(told) > 1:
+                raise CHECK.malformed(ring.name, "must be copied to each CTA by equally many", ring.reaches)
+            barriers.append((ring.empty, Barrier(len(ring.consumers) * told.pop(), ring.stages)))
             buffers += [(ring.buffer(name), Buffer(ring.stages, size)) for name, size in ring.buffers.items()]
         roles = [Role(one.name, tuple(one.pre), tuple(one.loop), tuple(one.post), one.trip) for one in self.roles]
-        return Pipeline(self.stages, tuple(barriers), tuple(buffers), tuple(roles), self.least)
+        ctas = {sum(map(len, groups)) for ring in self.rings for groups in ring.shares} or {1}
+        if len(ctas) > 1:
+            raise CHECK.malformed("ctas", "must be those of one cluster in all transfers", sorted(ctas))
+        return Pipeline(self.stages, tuple(barriers), tuple(buffers), tuple(roles), self.least, cluster=ctas.pop())

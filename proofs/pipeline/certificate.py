@@ -8,7 +8,7 @@ from layoutalg.proofs.certify.certificate import Certificate
 from layoutalg.proofs.pipeline.graph import ENDLESS
 
 if TYPE_CHECKING:
-    from layoutalg.proofs.pipeline.document import Pipeline
+    from layoutalg.proofs.pipeline.document import Part, Pipeline
     from layoutalg.proofs.pipeline.graph import Event, Graph
     from layoutalg.proofs.pipeline.obligations import Shown
     from layoutalg.proofs.pipeline.proving import Proof
@@ -27,7 +27,7 @@ def certificate(pipeline: Pipeline, policy: str, proof: Proof) -> Certificate:
     made = [_fact(shown, pipeline.least) for shown in needed]
     facts = list({str(fact): fact for fact in made}.values())
     evidence = {
-        "turns": _turns(proof.graph),
+        "turns": list(turns(proof.graph).values()),
         "completed": _completed(proof.graph),
         "pace": proof.pace,
         "events": [[*_named(event), *time] for event, time in zip(proof.graph.events, proof.times, strict=True)],
@@ -40,16 +40,16 @@ def _named(event: Event) -> tuple[object, ...]:
     return event.owner, event.part, event.place, "done" if event.part == "phase" else event.what
 
 
-def _turns(graph: Graph) -> list[int]:
-    """Return the readings of the waits with ``flip``, in the order of the document."""
-    turned = []
+def turns(graph: Graph) -> dict[tuple[str, Part, int], int]:
+    """Return the readings of the waits with ``flip``, by place, in the order of the document."""
+    turned = {}
     uses = {(use.role, use.part, use.place): use for uses in graph.uses.values() for use in uses if use.op.flip}
     for role in graph.pipeline.roles:
         for part, place, op in role.ops():
             if op.flip:
                 index = op.off + role.trip * (part == "post") if op.idx_abs is None else op.idx_abs
                 slots = dict(graph.pipeline.barriers)[op.bar].slots
-                turned.append((uses[role.name, part, place].shift - index) // slots - op.ph)
+                turned[role.name, part, place] = (uses[role.name, part, place].shift - index) // slots - op.ph
     return turned
 
 

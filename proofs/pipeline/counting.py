@@ -124,15 +124,13 @@ def _sums(graph: Graph, uses: Iterable[Instances]) -> tuple[int, int, int]:
     """Return the arrivals of ops, and the bytes that they expect and deliver."""
     arrivals = expected = delivered = 0
     for use in uses:
-        if use.op.op == "arrive":
-            arrivals += use.op.n
-        elif use.op.op == "tma_load":
+        arrivals += use.op.arrivals
+        if use.op.op == "tma_load":
             size = dict(graph.pipeline.buffers)[use.op.buf].bytes if use.op.bytes is None else use.op.bytes
             if not size:
                 raise outside("no barrier knows when a copy of 0 bytes is done", str(use.op))
             delivered += size
         elif use.op.op != "wait":
-            arrivals += int(use.op.op != "expect")
             expected += use.op.bytes or 0
     return arrivals, expected, delivered
 

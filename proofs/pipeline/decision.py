@@ -169,7 +169,7 @@ def _of_kernel(text: str, target: str, policy: str) -> Proved | Refuted | Unknow
         return Unknown(f"{', '.join(told.where)}: {told.because}", ("TTGIR",))
     found = verify(document, target, policy)
     if apart and isinstance(found, Refuted) and found.kind not in ("deadlock", "tx_mismatch"):
-        return Unknown(f"inner loops are taken apart, and alone {found.role} {found.witness['what']}", ("TTGIR",))
+        return Unknown(f"inner loops are taken apart, and alone {found.witness['what']}", ("TTGIR",))
     if isinstance(found, Refuted) and found.kind == "ub" and "phase" in str(found.witness["what"]):
         return Unknown(f"{found.role} at {found.barrier} {found.witness['what']}", ("TTGIR", found.engine))
     return found
@@ -226,6 +226,7 @@ def _run(pipeline: Pipeline, policy: str, likely: int | None) -> tuple[Run | Non
             if sum(map(len, machine.tasks)) ** 2 > RUN_EVENTS * 100:
                 break
             run = explore.delayed(machine, soft)
+            run = run or (None if soft else explore.delayed(machine, soft, signals_last=True))
             if run is not None:
                 return _shorter(pipeline, policy, run, soft), ()
         for trips in range(least, max(least, far) + 1):

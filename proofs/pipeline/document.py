@@ -45,7 +45,7 @@ OPS: Final[Mapping[str, tuple[str, ...]]] = {
     "cp_async": _ON_BUFFER,
     "cp_async_commit": (),
     "cp_async_wait": ("n",),
-    "cp_async_arrive": _ON_BARRIER,
+    "cp_async_arrive": (*_ON_BARRIER, "n"),
     "proxy_fence": (),
     "bar_sync": _NAMED,
     "bar_arrive": _NAMED,
@@ -61,6 +61,8 @@ GROUPED: Final = {kind: kind for kind in GROUPS} | {"mma_write": "mma"}
 """The ops that start such an access, with its kind."""
 SIGNALS: Final = {"mma_arrive": "mma", "cp_async_arrive": "cp_async"}
 """Ops that arrive when all such accesses of the role before them have finished."""
+COUNTED: Final = ("arrive", "cp_async_arrive")
+"""Ops that arrive ``n`` times, by default once."""
 WRITES: Final = ("tma_load", "write", "cp_async", "mma_write")
 GENERIC: Final = ("read", "write", "cp_async")
 """Accesses by the generic proxy."""
@@ -92,7 +94,7 @@ class Op(Checked, code="LA970"):
         idx_abs: The index itself, instead.
         ph: Added to the phase index.
         flip: Whether a wait inverts its parity operand.
-        n: Arrivals of an ``arrive``; the newest groups that an ``mma_wait`` or ``bulk_wait`` leaves open.
+        n: Arrivals of an ``arrive`` or a ``cp_async_arrive``; the newest groups that a wait for groups leaves open.
         bytes: Bytes expected or delivered; None for a copy that fills its buffer.
         first: In a loop: the first k that runs it.
         last: In a loop: how many of the last iterations do not run it.
@@ -121,20 +123,10 @@ class Op(Checked, code="LA970"):
 
     def _validate(self) -> None:
         CHECK.choice(self.op, "op", OPS)
-        for name in ("to", "multicast"):
-            if getattr(self, name) and name not in OPS[self.op]:
-                raise CHECK.malformed(name, _OWN.get(self.op, f"is not for an op {self.op}"), getattr(self, name))
-        for ranks in self.reaches:
-            for rank in ranks:
-                CHECK.integer(rank, "to" if self.to else "multicast", 0, MOST_CTAS)
-            if not ranks or len(set(ranks)) != len(ranks):
-                raise CHECK.malformed("to" if self.to else "multicast", "must be distinct CTAs, at least one", ranks)
-        CHECK.integer(self.id, "id", 0, FARTHEST)
-        CHECK.integer(self.threads, "threads", 0, FARTHEST)
-        if self.is_named and (self.first or self.last):
-            raise CHECK.malformed(
-                "guard", f"is not for an op {self.op}, whose uses are counted", (self.first, self.last)
-            )
+        if self.reaches:
+            self._check_reach()
+        if self.id or self.threads or self.is_named:
+            self._check_meeting()
         for name in ("bar", "buf"):
             if bool(getattr(self, name)) != (name in OPS[self.op]):
                 rule = (
@@ -146,9 +138,29 @@ class Op(Checked, code="LA970"):
                 raise CHECK.malformed(name, f"must be within {FARTHEST} of 0", getattr(self, name))
         CHECK.integer(self.first, "guard.from", 0, FARTHEST)
         CHECK.integer(self.last, "guard.until", 0, FARTHEST)
-        CHECK.integer(self.n, "n", 1 if self.op == "arrive" else 0, FARTHEST)
+        CHECK.integer(self.n, "n", int(self.op in COUNTED), FARTHEST)
         if self.bytes is not None:
             CHECK.integer(self.bytes, "bytes", 0, 1 << 40)
+
+    def _check_reach(self) -> None:
+        for name in ("to", "multicast"):
+            if getattr(self, name) and name not in OPS[self.op]:
+                raise CHECK.malformed(name, _OWN.get(self.op, f"is not for an op {self.op}"), getattr(self, name))
+        name = "to" if self.to else "multicast"
+        for ranks in self.reaches:
+            for rank in ranks:
+                CHECK.integer(rank, name, 0, MOST_CTAS)
+            if not ranks or len(set(ranks)) != len(ranks):
+                raise CHECK.malformed(name, "must be distinct CTAs, at least one", ranks)
+
+    def _check_meeting(self) -> None:
+        if not self.is_named:
+            raise CHECK.malformed("id", f"is not for an op {self.op}", self.id or self.threads)
+        CHECK.integer(self.id, "id", 0, FARTHEST)
+        CHECK.integer(self.threads, "threads", 0, FARTHEST)
+        if self.first or self.last:
+            rule = f"is not for an op {self.op}, whose uses are counted"
+            raise CHECK.malformed("guard", rule, (self.first, self.last))
 
     @property
     def reaches(self) -> tuple[tuple[int, ...], ...]:
@@ -165,6 +177,11 @@ class Op(Checked, code="LA970"):
         """Whether it adds to a phase: arrivals, expected bytes or delivered bytes."""
         return bool(self.bar) and self.op != "wait"
 
+    @property
+    def arrivals(self) -> int:
+        """How often it arrives."""
+        return self.n if self.op in COUNTED else int(self.op == "arrive_tx" or self.op in SIGNALS)
+
     def is_left_out(self, part: Part) -> bool:
         """Whether it is left out for every N: its index is negative and does not move."""
         index = self.off if self.idx_abs is None else self.idx_abs
@@ -179,10 +196,11 @@ class Op(Checked, code="LA970"):
     def __str__(self) -> str:
         told = [f"{name}{self.at}" for name in (self.buf, self.bar) if name]
         told += [f"phase {self.ph:+d}"] * bool(self.ph) + ["flipped"] * self.flip
-        told += [str(self.n)] * ("n" in OPS[self.op] and (self.op != "arrive" or self.n != 1))
+        told += [str(self.n)] * ("n" in OPS[self.op] and (self.op not in COUNTED or self.n != 1))
         told += [f"{self.bytes} bytes"] * (self.bytes is not None)
         told += [f"CTA {' | '.join(','.join(map(str, ranks)) for ranks in self.reaches)}"] * bool(self.reaches)
         told += [str(self.id), *[f"{self.threads} threads"] * bool(self.threads)] * self.is_named
+        told += [f"k >= {self.first}"] * bool(self.first) + [f"k < trip - {self.last}"] * bool(self.last)
         return f"{self.op} {', '.join(told)}".strip()
 
     def to_json(self) -> dict[str, object]:
@@ -192,9 +210,9 @@ class Op(Checked, code="LA970"):
             value = getattr(self, name)
             if name in ("to", "multicast") and value:
                 found[name] = [list(ranks) for ranks in value] if len(value) > 1 else list(value[0])
-            elif value != _DEFAULTS[name] or name in ("bar", "buf", "id") or (name == "n" and self.op != "arrive"):
+            elif value != _DEFAULTS[name] or name in ("bar", "buf", "id") or (name == "n" and self.op not in COUNTED):
                 found[name] = value
-        if self.op == "arrive" and self.n == 1:
+        if self.op in COUNTED and self.n == 1:
             found.pop("n", None)
         if self.first or self.last:
             found["guard"] = {"from": self.first, "until": self.last}
@@ -348,17 +366,21 @@ class Pipeline(Checked, Shown, code="LA970"):
                     raise CHECK.malformed(f"{where}.buf", rule, op.buf)
                 if (op.first or op.last) and part != "loop":
                     raise CHECK.malformed(f"{where}.guard", "is for ops of a loop", part)
-                if len(op.reaches) > 1 and len(op.reaches) != self.cluster:
-                    rule = f"must be CTAs, or a list of CTAs for each of the {self.cluster}"
-                    raise CHECK.malformed(where, rule, op.reaches)
-                for rank in [rank for ranks in op.reaches for rank in ranks]:
-                    if rank >= self.cluster:
-                        what = f"must be CTAs of the cluster, 0 to {self.cluster - 1}"
-                        raise CHECK.malformed(f"{where}.{'to' if op.to else 'multicast'}", what, rank)
+                if op.reaches:
+                    self._check_reach(op, where)
                 if op.is_named and not role.warps:
                     raise CHECK.malformed(f"warps of {role.name}", f"must be given for {where}, {op.op}", role.warps)
                 if op.is_named and self.reset:
                     raise CHECK.malformed(where, "is not for counters that start again", op.op)
+
+    def _check_reach(self, op: Op, where: str) -> None:
+        if len(op.reaches) not in (1, self.cluster):
+            rule = f"must be CTAs, or a list of CTAs for each of the {self.cluster}"
+            raise CHECK.malformed(where, rule, op.reaches)
+        for rank in [rank for ranks in op.reaches for rank in ranks]:
+            if rank >= self.cluster:
+                rule = f"must be CTAs of the cluster, 0 to {self.cluster - 1}"
+                raise CHECK.malformed(f"{where}.{'to' if op.to else 'multicast'}", rule, rank)
 
     @property
     def tensors(self) -> frozenset[str]:
@@ -530,7 +552,7 @@ def _op(node: Reader, cluster: int) -> Op:
                 given[name] = entry.value if isinstance(entry.value, bool) else entry.fail("must be true or false")
             elif entry.value is not None:
                 given[name] = entry.integer()
-    if kind == "arrive":
+    if kind in COUNTED:
         given.setdefault("n", 1)
     if node.has("guard"):
         guard = node.get("guard")

@@ -161,7 +161,7 @@ class Machine:
                 barriers, found = self._add(barriers, task, 0, -task.bytes)
             else:
                 slots, finished = self._finish(slots, finished, SIGNALS[kind], task)
-                barriers, found = self._add(barriers, task, 1, 0)
+                barriers, found = self._add(barriers, task, task.op.arrivals, 0)
             return (None if found and not found.soft else (places, barriers, slots, finished, under_way)), found
         places = _put(places, actor, places[actor] + 1)
         if kind == "wait":
@@ -170,12 +170,11 @@ class Machine:
                 what = "passes by the parity of another phase"
                 found = Violation("ub", what, task, soft=True)
         elif kind in ("arrive", "arrive_tx", "expect"):
-            arrivals = task.op.n if kind == "arrive" else int(kind == "arrive_tx")
-            barriers, found = self._add(barriers, task, arrivals, 0 if kind == "arrive" else task.bytes)
+            barriers, found = self._add(barriers, task, task.op.arrivals, 0 if kind == "arrive" else task.bytes)
         elif kind in WRITES:
-            slots, found = self._write(slots, task)
+            slots, found = self._write(state, task)
         elif kind in ("read", "mma", "tma_store"):
-            slots, found = self._read(slots, task)
+            slots, found = self._read(state, task)
         elif kind == "proxy_fence":
             slots = tuple([(*slot[:4], False, False, slot[6]) for slot in slots])
         elif kind not in SIGNALS:
@@ -213,35 +212,57 @@ class Machine:
             phase, pending = phase + 1, self.counts[task.bar]
         return _put(barriers, task.bar, (phase, pending, outstanding)), found
 
-    def _write(self, slots: tuple[Slot, ...], task: Task) -> tuple[Any, Violation | None]:
+    def _running(self, state: State, slot: int) -> list[Task]:
+        """Return the accesses of a slot that are under way."""
+        places, _, _, finished, under_way = state
+        found = [task for task in under_way if task.op.op == "tma_load"]
+        for role, kinds in enumerate(self.running):
+            for kind, ended in zip(GROUPS, finished[role], strict=True):
+                found += [task for task in kinds[kind][ended:] if task.number < places[role]]
+        return [task for task in found if task.buf == slot]
+
+    def _race(self, state: State, task: Task, writes: bool | None = None, index: int = -1, why: str = "") -> Violation:
+        """Return what is wrong with an access, which meets a write or a read of an index, or of any, under way."""
+        name, slot = self.slots[task.buf]
+        what = f"{self._of(task)} of index {task.index} starts in {name}[{slot}]"
+        for other in self._running(state, task.buf) if writes is not None else ():
+            if (other.op.op in WRITES) == writes and index in (-1, other.index):
+                does = "writes" if writes else "reads"
+                return Violation("race", f"{what} while {self._of(other)} still {does} index {other.index}", task)
+        return Violation("race", what + why, task)
+
+    def _of(self, task: Task) -> str:
+        return f"{self.pipeline.roles[task.role].name}'s {task.op.op}"
+
+    def _write(self, state: State, task: Task) -> tuple[Any, Violation | None]:
+        slots = state[2]
         index, started, done, reads, dirty, read, writer = slots[task.buf]
         copy, at_once = task.op.op == "tma_load", task.op.op == "write"
         mine = task.role if task.op.op == "mma_write" else -1
         if reads:
-            return slots, Violation("race", "overwrites what is still read", task)
-        if started > done and mine != writer:
-            return slots, Violation("race", "writes a slot that is still written", task)
-        if started > done and mine < 0 and index != task.index:
-            return slots, Violation("race", "overwrites a slot that is still written", task)
+            return slots, self._race(state, task, writes=False)
+        if started > done and (mine != writer or (mine < 0 and index != task.index)):
+            return slots, self._race(state, task, writes=True)
         if copy and (dirty or (read and self.policy == "strict")):
             access = "write" if dirty else "read"
-            return slots, Violation("race", f"overwrites after a generic {access} with no proxy fence in between", task)
+            return slots, self._race(state, task, why=f" after a generic {access} with no proxy fence in between")
         if index != task.index:
             started = done = 0
         dirty = dirty or (task.op.op in GENERIC and not self.tensor[task.buf])
         slot = (task.index, started + 1, done + at_once, 0, dirty, read, mine)
         return _put(slots, task.buf, slot), None
 
-    def _read(self, slots: tuple[Slot, ...], task: Task) -> tuple[Any, Violation | None]:
+    def _read(self, state: State, task: Task) -> tuple[Any, Violation | None]:
+        slots = state[2]
         index, started, done, reads, dirty, read, writer = slots[task.buf]
         if self.written[task.buf] and (index != task.index or done < self.writes.get((task.buf, task.index), 1)):
             held = "nothing" if index < 0 else f"index {index}" + ", not all of it" * (index == task.index)
-            return slots, Violation("race", f"reads index {task.index} of a slot that holds {held}", task)
+            return slots, self._race(state, task, True, task.index, f", which holds {held}")
         if task.op.op in GENERIC:
             noted = (index, started, done, reads, dirty, not self.tensor[task.buf], writer)
             return _put(slots, task.buf, noted), None
         if dirty:
-            return slots, Violation("race", "reads a generic write with no proxy fence in between", task)
+            return slots, self._race(state, task, why=" after a generic write with no proxy fence in between")
         return _put(slots, task.buf, (index, started, done, reads + 1, dirty, read, writer)), None
 
     def last(self, state: State) -> Violation | None:
@@ -339,16 +360,21 @@ def _run(
     return Run(machine, tuple(reversed(events)), wrong)
 
 
-def delayed(machine: Machine, soft: bool) -> Run | None:
-    """Return a run to a violation in which one event is held back until nothing else can happen, or None."""
-    held: list[tuple[int, Task] | None] = [None]
-    held += [(role, task) for role, tasks in enumerate(machine.tasks) for task in tasks]
-    held += [
-        (-1, task) for tasks in machine.tasks for task in tasks if task.op.op == "tma_load" or task.op.op in SIGNALS
-    ]
+def delayed(machine: Machine, soft: bool, signals_last: bool = False) -> Run | None:
+    """Return a run to a violation in which one event is held back until nothing else can happen, or None.
+
+    With ``signals_last`` that is an access, and arrivals behind asynchronous accesses are held back even longer.
+    """
+    every = [task for tasks in machine.tasks for task in tasks]
+    held: list[tuple[int, Task] | None] = [(task.role, task) for task in every if task.buf >= 0 or not signals_last]
+    if not signals_last:
+        later = [task for task in every if task.op.op == "tma_load" or task.op.op in SIGNALS]
+        held = [None, *held, *[(-1, task) for task in later]]
+    elif not any(task.op.op in SIGNALS for task in every):
+        return None
     for one in held:
         clock.check("the runs of a pipeline")
-        run = _follow(machine, one, soft)
+        run = _follow(machine, one, soft, signals_last)
         if run is not None:
             return run
     return None
@@ -380,7 +406,7 @@ def _replay(machine: Machine, events: list[Event], wanted: Violation, soft: bool
     return None
 
 
-def _follow(machine: Machine, held: tuple[int, Task] | None, soft: bool) -> Run | None:
+def _follow(machine: Machine, held: tuple[int, Task] | None, soft: bool, signals_last: bool) -> Run | None:
     state = machine.start()
     events: list[Event] = []
     while True:
@@ -388,9 +414,13 @@ def _follow(machine: Machine, held: tuple[int, Task] | None, soft: bool) -> Run 
         if not free or machine.finished(state):
             wrong = machine.last(state)
             return Run(machine, tuple(events), wrong) if wrong is not None and (soft or not wrong.soft) else None
-        event = next((event for event in free if held is None or event[0] != held[0] or event[1] is not held[1]), None)
-        if event is None:
-            event, held = free[0], None
+        others = [event for event in free if held is None or event[0] != held[0] or event[1] is not held[1]]
+        if signals_last and len(others) < len(free):
+            others = [event for event in others if event[0] >= 0 or event[1].op.op not in SIGNALS]
+        if not others:
+            others = [event for event in free if held is None or event[1] is held[1]] or free
+            held = None
+        event = others[0]
         events.append(event)
         following, wrong = machine.after(state, event)
         if wrong is not None and (soft or not wrong.soft):

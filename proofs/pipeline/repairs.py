@@ -120,7 +120,7 @@ def _counts(pipeline: Pipeline) -> Iterator[tuple[str, str, Pipeline]]:
     for place, (name, barrier) in enumerate(pipeline.barriers):
         loops = [(role, op) for role in pipeline.roles for op in role.loop if op.bar == name]
         came = [(role, op) for role, op in loops if op.op in ("arrive", "arrive_tx")]
-        arrivals = sum([senders(pipeline, role, op) * (op.n if op.op == "arrive" else 1) for role, op in came])
+        arrivals = sum([senders(pipeline, role, op) * op.arrivals for role, op in came])
         if arrivals and arrivals != barrier.count:
             rings = list(pipeline.barriers)
             rings[place] = (name, replace(barrier, count=arrivals))

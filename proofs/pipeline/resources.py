@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
 
 from layoutalg.proofs.pipeline.document import MOST_BYTES, Pipeline, Role
 from layoutalg.targets.registry import lookup
@@ -24,12 +25,16 @@ def _exceeded(pipeline: Pipeline, target: str) -> Iterator[tuple[str, str]]:
     for name, barrier in pipeline.barriers:
         if not 1 <= barrier.count <= MOST_BYTES:
             yield f"{barrier.count} arrivals per phase; a barrier counts 1 to {MOST_BYTES}", name
-    has = {name: fact.value for name, fact in LIMITS[lookup(target).arch].items() if isinstance(fact.value, int)}
+    has = _limits(lookup(target).arch)
     total = sum([ring.slots * ring.bytes for name, ring in pipeline.buffers if name not in pipeline.tensors])
     total += sum([8 * ring.slots for _, ring in pipeline.barriers])
     most = lookup(target).shared_kib[0] * 1024
     if total > most:
         yield f"{total} bytes of shared memory; a block of {target} has {most}", ""
+    tensor = 4 * has.get("tmem_lanes", 0) * has.get("tmem_columns", 0)  # a column of a lane is a word
+    inside = sum([ring.slots * ring.bytes for name, ring in pipeline.buffers if name in pipeline.tensors])
+    if inside > tensor > 0:
+        yield f"{inside} bytes of tensor memory; an SM of {target} has {tensor}", ""
     ctas = has.get("cluster_blocks", 1)
     if pipeline.cluster > ctas:
         yield f"{pipeline.cluster} CTAs in a cluster; {target} has {ctas}, portably", ""
@@ -43,7 +48,13 @@ def _exceeded(pipeline: Pipeline, target: str) -> Iterator[tuple[str, str]]:
         yield from [(what, "") for what in _registers(pipeline, target, has)]
 
 
-def _registers(pipeline: Pipeline, target: str, has: dict[str, int]) -> Iterator[str]:
+@cache
+def _limits(arch: str) -> Mapping[str, int]:
+    """Return the limits of a target that are numbers."""
+    return {name: fact.value for name, fact in LIMITS[arch].items() if isinstance(fact.value, int)}
+
+
+def _registers(pipeline: Pipeline, target: str, has: Mapping[str, int]) -> Iterator[str]:
     """Yield what is wrong with the registers that the roles set."""
     if "setmaxnreg_step" not in has:
         yield f"registers set by a role; {target} has no setmaxnreg"

@@ -30,7 +30,7 @@ from layoutalg.synth.schedule.bounds import (
     serial,
     shared_bytes,
 )
-from layoutalg.synth.schedule.work import Work, WorkOp
+from layoutalg.synth.schedule.work import Dependence, Work, WorkOp
 from layoutalg.targets.pipeline_costs import SETMAXNREG
 
 STEPS: Final = 200_000_000
@@ -195,7 +195,7 @@ def placed(
         question.fit_registers(target)
     if work.rings:
         question.add(ring_bytes(work, question.depths) <= (shared_bytes(target) if most is None else most))
-    groups = question.starts, question.depths, question.roles
+    groups = question.starts, question.roles
     question.asked.solver.set("rlimit", steps)
     try:
         names = [name for group in groups for name in group.values()]
@@ -208,10 +208,21 @@ def placed(
     if found is None:
         return None
     values = iter(found)
-    starts, depths, roles = ({name: next(values) for name in group} for group in groups)
+    starts, roles = ({name: next(values) for name in group} for group in groups)
     first = min(starts.values())
+    starts = {name: start - first for name, start in starts.items()}
     named = {name: work.roles[number].name for name, number in roles.items()}
-    return Placed(ii, {name: start - first for name, start in starts.items()}, named, depths)
+    depths = {
+        ring.name: max([_slots(work, ii, starts, named, edge) for edge in work.uses(ring.name)]) for ring in work.rings
+    }
+    return Placed(ii, starts, named, depths)
+
+
+def _slots(work: Work, ii: int, starts: Mapping[str, int], roles: Mapping[str, str], edge: Dependence) -> int:
+    """Return the slots that a use of a ring needs with these starts."""
+    crossing = work.crossing * (roles[edge.producer] != roles[edge.consumer])
+    ends = starts[edge.consumer] + edge.distance * ii + work.by_name[edge.consumer].latency + crossing
+    return -(-(ends - starts[edge.producer]) // ii)
 
 
 def most_stages(work: Work, ii: int) -> int:

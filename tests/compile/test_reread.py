@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,7 +18,7 @@ from layoutalg.codegen.kernels.gemm_forms import Form
 from layoutalg.codegen.kernels.transpose_ring import transpose_ring_kernel, turn_pipeline
 from layoutalg.codegen.pipeline.reread import Launch, events, mismatch
 from layoutalg.codegen.prelude import PRELUDE, wgmma_prelude
-from layoutalg.ground.errors import MalformedError, RepresentabilityError
+from layoutalg.ground.errors import MalformedError, MissingExtraError, RepresentabilityError
 from layoutalg.proofs.pipeline import Pipeline, verify
 
 pytestmark = pytest.mark.compile
@@ -31,13 +32,12 @@ def launch(kernel: KernelSource) -> Callable[[int], Launch]:
 @pytest.mark.parametrize("made", [rings.product, rings.copies, rings.turn, rings.pair])
 def test_kernels_do_what_their_proved_pipelines_say(made: Made) -> None:
     kernel, pipeline = made()
-    cluster = 2 if made is rings.pair else 1
     assert type(verify(pipeline)).__name__ == "Proved"
     assert to_cubin(kernel)
-    assert mismatch(kernel, pipeline, launch(kernel), cluster=cluster) is None
-    assert mismatch(kernel, pipeline, launch(kernel), trips=[5], lanes=range(32), cluster=cluster) is None
+    assert mismatch(kernel, pipeline, launch(kernel)) is None
+    assert mismatch(kernel, pipeline, launch(kernel), trips=[5], lanes=range(32)) is None
     began = time.perf_counter()
-    mismatch(kernel, pipeline, launch(kernel), trips=[11], cluster=cluster)
+    mismatch(kernel, pipeline, launch(kernel), trips=[11])
     assert time.perf_counter() - began < 1.0  # 0.05 s on an idle core
 
 
@@ -52,6 +52,8 @@ WRONG = [
     (rings.product, "(empty + 8 * slot, parity ^ 1)", "(empty + 8 * slot, parity)", "EMIT_ORDER", "load.loop[0]", 0, 1),
     (rings.product, WAIT_FULL, WAIT_FULL.replace("parity)", "!parity)"), "EMIT_ORDER", "math.loop[0]", 0, 1),
     (rings.product, "full + 8 * slot, 16384", "full + 8 * slot, 8192", "EMIT_ORDER", "load.loop[1]", 0, 1),
+    (rings.product, "full + 8 * slot, 16384", "full + 8 * !slot, 16384", "EMIT_ORDER", "load.loop[1]", 0, 1),
+    (rings.copies, "left = 4 * 1024", "left = 3 * 1024", "EMIT_ORDER", "load.loop[2]", 3, 4),
     (rings.product, "&b, full + 8 * slot", "&b, empty + 8 * slot", "EMIT_ORDER", "load.loop[2]", 0, 1),
     (rings.product, "la_tma_load_2d(b_ring +", "la_tma_load_2d(a_ring +", "EMIT_ORDER", "load.loop[2]", 0, 1),
     (rings.product, "y = ((b_ring + 8192 * slot)", "y = ((b_ring + 8192 * last)", "EMIT_ORDER", "math.loop[1]", 1, 2),
@@ -92,7 +94,7 @@ WRONG = [
     (rings.turn, STORED, COMMIT_LATE, "EMIT_ORDER", "all.loop[2]", 0, 2),
     (rings.turn, "i < 2; ++i", "i < 3; ++i", "EMIT_ORDER", "all.loop[0]", 0, 2),
     (rings.turn, "i < 4; ++i", "i < 3; ++i", "EMIT_INIT", None, None, 2),
-    (rings.pair, "arrive_at(empty + 8 * slot, 0)", "arrive(empty + 8 * slot)", "EMIT_ORDER", None, None, 1),
+    (rings.pair, "arrive_at(empty + 8 * slot, 1)", "arrive(empty + 8 * slot)", "EMIT_ORDER", "use@0.loop[4]", 0, 1),
     (rings.pair, "(unsigned short)3", "(unsigned short)1", "EMIT_ORDER", "load@0.loop[3]", 0, 1),
     (rings.pair, "    meet_cluster();\n    int slot", "    __syncthreads();\n    int slot", "EMIT_INIT", None, None, 1),
 ]  # fmt: skip
@@ -105,7 +107,7 @@ def test_a_wrong_kernel_is_named_with_its_place(
     kernel, pipeline = made()
     assert kernel.text.count(old) == 1
     wrong = replace(kernel, text=kernel.text.replace(old, new))
-    found = mismatch(wrong, pipeline, launch(kernel), cluster=2 if made is rings.pair else 1)
+    found = mismatch(wrong, pipeline, launch(kernel))
     assert found is not None
     told = (found.rule, found.witness.get("op"), found.witness.get("k"), found.witness["N"])
     assert told == (rule, op, k, n), str(found)
@@ -151,6 +153,11 @@ def test_names_of_rings_and_roles_must_be_those_of_the_document() -> None:
         found = mismatch(other, pipeline, launch(kernel), trips=[0])
         assert found is not None
         assert found.rule == "EMIT_NAMES"
+    document = pipeline.to_json()
+    document["roles"][0]["warps"] = 2
+    found = mismatch(kernel, Pipeline.from_json(document), launch(kernel), trips=[0])
+    assert found is not None
+    assert found.rule == "EMIT_NAMES"
     moved = replace(kernel, barriers=(("full", 0, 3), ("empty", 24, 3)))
     found = mismatch(moved, pipeline, launch(kernel), trips=[0])
     assert found is not None
@@ -160,16 +167,22 @@ def test_names_of_rings_and_roles_must_be_those_of_the_document() -> None:
 def test_places_of_buffers_may_be_given() -> None:
     kernel, pipeline = rings.product()
     right, wrong = [("A", 0, 8192), ("B", 3 * 8192, 8192)], [("A", 8192, 8192)]
+    found = mismatch(kernel, pipeline, launch(kernel), trips=[4], buffers=[("A", 0, 8192), ("B", 8192, 8192)])
+    assert found is not None
+    assert found.rule == "EMIT_SLOT"
     assert mismatch(kernel, pipeline, launch(kernel), trips=[4], buffers=right) is None
     found = mismatch(kernel, pipeline, launch(kernel), trips=[4], buffers=wrong)
     assert found is not None
 
 
-def persistent(tiles: int, places: list[int | None], turns: dict[str, int] | None = None) -> Callable[[int], Launch]:
+def persistent(
+    tiles: int, places: list[int | None], turns: dict[str, int] | None = None, cluster: int = 1
+) -> Callable[[int], Launch]:
     """Launches with which a block takes N tiles; ``turns``: iterations of each role for one of them."""
+    of_all = tiles // cluster
 
     def launched(n: int) -> Launch:
-        blocks, block = (-(-tiles // n), 0) if n else (tiles + 2, tiles + 1)
+        blocks, block = (-(-of_all // n) * cluster, 0) if n else (tiles + 2 * cluster, tiles + cluster)
         given = [blocks if place == 0 else None for place in places]
         trips = tuple([(role, n * many) for role, many in (turns or {}).items()])
         return Launch(given, block, blocks, trips, n if turns else 1)
@@ -197,25 +210,30 @@ def test_the_transposing_kernel_does_what_its_pipeline_says(arch: str) -> None:
 
 
 PRODUCTS = [
-    ("parity4 ^ 1, 1, k", "parity4, 1, k", "load.loop[0]"),
-    ("if (issuer) la_store_wait_read<0>();\n                la_role", "la_role", "store0.loop[1]"),
-    ("la_role_barrier(1 + which, 128);\n                la_stmatrix", "la_stmatrix", "store0.loop[2]"),
-    ("la_fence_async();\n                la_role_barrier(1 + which, 128);", "la_fence_async();", "store0.loop[4]"),
-    ("b + 0x4000004000010006ull", "b + 0x4000004000011000ull", "math0.loop[1]"),
+    ("parity4 ^ 1, 1, k", "parity4, 1, k", "load@0.loop[0]"),
+    ("if (issuer) la_store_wait_read<0>();\n                la_role", "la_role", "store0@0.loop[1]"),
+    ("la_role_barrier(1 + which, 128);\n                la_stmatrix", "la_stmatrix", "store0@0.loop[2]"),
+    ("la_fence_async();\n                la_role_barrier(1 + which, 128);", "la_fence_async();", "store0@0.loop[4]"),
+    ("b + 0x4000004000010006ull", "b + 0x4000004000011000ull", "math0@0.loop[1]"),
+    (", 0x3u, ", ", 0x1u, ", "load@0.loop[4]"),
+    ("_relaxed(barriers + 32 + 8 * slot4, 1)", "_relaxed(barriers + 32 + 8 * slot4, 0)", "math0@0.loop[6]"),
 ]
 
 
-def test_the_product_does_what_its_pipeline_says() -> None:
-    made = gemm_kernel((1024, 1024, 192), "bf16", form=Form(128, 256, leaving=128))
+@pytest.mark.parametrize("cluster", [1, 2])
+@pytest.mark.parametrize("behind", [0, 1])
+def test_products_do_what_their_pipelines_say(cluster: int, behind: int) -> None:
+    made = gemm_kernel((1024, 1024, 192), "bf16", form=Form(128, 256, 2, 128, cluster, behind))
     turns = {"load": 3, "math0": 3, "math1": 3, "store0": 2, "store1": 2}
     kernel, pipeline = made.kernel, made.emitted.program.pipeline
-    launched = persistent(made.blocks, [None, None, None, 0, None], turns)
-    assert mismatch(kernel, pipeline, launched, trips=range(4)) is None
-    for old, new, op in PRODUCTS:
-        assert kernel.text.count(old) == 1, old
-        found = mismatch(replace(kernel, text=kernel.text.replace(old, new)), pipeline, launched, trips=[1])
-        assert found is not None
-        assert found.witness["op"] == op, str(found)
+    launched = persistent(made.blocks, [None, None, None, 0, None], turns, cluster)
+    assert mismatch(kernel, pipeline, launched, trips=range(3)) is None
+    found = [each for each in PRODUCTS if each[0] in kernel.text]
+    assert behind or len(found) >= 4
+    for old, new, op in found if not behind else []:
+        wrong = mismatch(replace(kernel, text=kernel.text.replace(old, new)), pipeline, launched, trips=[1])
+        assert wrong is not None
+        assert wrong.witness.get("op") == (op if cluster > 1 else op.replace("@0", "")), str(wrong)
 
 
 def _asm(text: str) -> str:
@@ -286,6 +304,12 @@ def test_a_strict_build_refuses_multiplies_that_the_assembler_serialises() -> No
     parameters = (("float*", "d"), ("la_u64", "a"), ("la_u64", "b"), ("int", "n"))
     with pytest.raises(CompileError, match="LA981"):
         to_cubin(KernelSource("touched", wrong, "sm_90a", 128, 0, parameters, roles=(("math", 0, 4),)))
+
+
+def test_ptx_needs_the_bindings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cuda.bindings", None)
+    with pytest.raises(MissingExtraError, match=r'pip install "layoutalg\[cuda\]"'):
+        to_ptx("// never compiled")
 
 
 def test_ptx_is_that_of_the_kernel() -> None:

@@ -24,6 +24,14 @@ from layoutalg.codegen.conversion import conversion_kernel
 kernel = conversion_kernel(la.conversion("(32,2):(2,1)", "(32,2):(1,32)", 32, target={target!r}))
 print(len(la.codegen.{call}(kernel)))
 """
+GRAPH = """
+from layoutalg.pipeline import Builder, event_graph
+block = Builder(stages=2)
+tiles, load, use = block.ring("tiles", A=64), block.role("load"), block.role("use")
+tiles.acquire(load).load().commit()
+tiles.wait(use).mma().release()
+print(event_graph(block.pipeline()).number_of_nodes())
+"""
 TESTING = """
 import pathlib, subprocess, sys
 import layoutalg.testing.plugin
@@ -42,6 +50,7 @@ sys.exit(subprocess.run([sys.executable, "-m", "pytest", "-q", "test_one.py"]).r
 SHOWS = {
     "cuda": KERNEL.format(target="sm_90a", call="to_cubin"),
     "hip": KERNEL.format(target="gfx1100", call="hip.to_code_object"),
+    "graph": GRAPH,
     "test": TESTING,
     "docs": """
 import subprocess, sys

@@ -79,7 +79,9 @@ def test_matmul(golden: Check) -> None:
     line = tuple((32 * s >> 4) | 1 << 16 | 64 << 32 | 1 << 62 for s in range(4))
     tiles = WgmmaTiles((line,), 0, 64)
     kernel = matmul_kernel(operand, operand, tiles, tiles)
-    golden("cuda/matmul_bf16_64x64x64.cu", body(kernel.text, TENSOR_PRELUDE, PIPELINE_PRELUDE, wgmma_prelude("bf16", 64)))
+    golden(
+        "cuda/matmul_bf16_64x64x64.cu", body(kernel.text, TENSOR_PRELUDE, PIPELINE_PRELUDE, wgmma_prelude("bf16", 64))
+    )
 
 
 def test_runners(golden: Check) -> None:

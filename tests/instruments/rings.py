@@ -185,13 +185,11 @@ __device__ __forceinline__ void load_both(
                  " [%0], [%1, {%4}], [%2], %3;" :: "r"(to), "l"(map), "r"(barrier), "h"(mask), "r"(c) : "memory");
 }
 
-// Block 0 loads for both blocks when both have read; block 1 expects the bytes when it has read.
+// Each block loads one half of a tile for both; both tell both when they have read.
 extern "C" __global__ void __launch_bounds__(64) pair(const __grid_constant__ la_tensor_map from, int n)
 {
     const la_u32 ring = la_shared_address(la_aligned_shared(128)), full = ring + 2048, empty = full + 16;
-    if (threadIdx.x == 0) {
-        for (int i = 0; i < 2; ++i) la_mbarrier_init(full + 8 * i, 1), la_mbarrier_init(empty + 8 * i, 2 - rank());
-    }
+    if (threadIdx.x < 2) la_mbarrier_init(full + 8 * threadIdx.x, 1), la_mbarrier_init(empty + 8 * threadIdx.x, 2);
     meet_cluster();
     int slot = 0, parity = 0;
     if (WARP == 0) {
@@ -199,7 +197,7 @@ extern "C" __global__ void __launch_bounds__(64) pair(const __grid_constant__ la
             for (int k = 0; k < n; ++k) {
                 la_wait_parity(empty + 8 * slot, parity ^ 1);
                 la_arrive_expect_tx(full + 8 * slot, 1024);
-                if (rank() == 0) load_both(ring + 1024 * slot, &from, full + 8 * slot, (unsigned short)3, 256 * k);
+                load_both(ring + 1024 * slot + 512 * rank(), &from, full + 8 * slot, (unsigned short)3, 256 * k);
                 if (++slot == 2) slot = 0, parity ^= 1;
             }
         }
@@ -211,7 +209,7 @@ extern "C" __global__ void __launch_bounds__(64) pair(const __grid_constant__ la
             __syncwarp();
             if (elected()) {
                 arrive_at(empty + 8 * slot, 0);
-                if (rank() == 1) arrive(empty + 8 * slot);
+                arrive_at(empty + 8 * slot, 1);
             }
             if (++slot == 2) slot = 0, parity ^= 1;
         }
@@ -223,13 +221,16 @@ extern "C" __global__ void __launch_bounds__(64) pair(const __grid_constant__ la
 _MAP = "const __grid_constant__ la_tensor_map"
 
 
-def _pipeline(stages: int, barriers: dict[str, Any], buffers: dict[str, Any], roles: list[Any], least: int) -> Pipeline:
+def _pipeline(
+    stages: int, barriers: dict[str, Any], buffers: dict[str, Any], roles: list[Any], least: int, cluster: int = 1
+) -> Pipeline:
     """Ops are written as (op, entries)."""
     for role in roles:
         for part in {"pre", "loop", "post"} & set(role):
             role[part] = [{"op": op, **entries} for op, entries in role[part]]
     document = {"schema": "layoutalg/pipeline/1", "stages": stages, "barriers": barriers, "buffers": buffers}
-    return Pipeline.from_json(document | {"roles": roles, "trips": f"N >= {least}"})
+    more = {"cluster": cluster} if cluster > 1 else {}
+    return Pipeline.from_json(document | {"roles": roles, "trips": f"N >= {least}"} | more)
 
 
 def product() -> tuple[KernelSource, Pipeline]:
@@ -296,19 +297,17 @@ def turn() -> tuple[KernelSource, Pipeline]:
 
 
 def pair() -> tuple[KernelSource, Pipeline]:
-    """Two blocks of a cluster: the first loads for both."""
+    """Two blocks of a cluster: each loads a half for both."""
     text = PRELUDE + _NAMES + PAIR
     barriers, roles = (("full", 2048, 2), ("empty", 2064, 2)), (("load", 0, 1), ("use", 1, 1))
-    kernel = KernelSource(
-        "pair", text, "sm_90a", 64, 2080 + 128, ((_MAP, "from"), ("int", "n")), barriers=barriers, roles=roles
-    )
-    given = []
-    for rank in range(2):
-        full = {"bar": f"full@{rank}"}
-        load: list[Any] = [("wait", {"bar": f"empty@{rank}", "ph": -1}), ("arrive_tx", full | {"bytes": 1024})]
-        load += [("tma_load", {"buf": f"A@{to}", "bar": f"full@{to}"}) for to in range(2)] * (rank == 0)
-        use = [("wait", full), ("read", {"buf": f"A@{rank}"}), ("proxy_fence", {})]
-        use += [("arrive", {"bar": f"empty@{to}"}) for to in range(rank + 1)]
-        given += [{"name": f"load@{rank}", "loop": load}, {"name": f"use@{rank}", "loop": use}]
-    named = {f"full@{rank}": {"count": 1} for rank in range(2)} | {"empty@0": {"count": 2}, "empty@1": {"count": 1}}
-    return kernel, _pipeline(2, named, {f"A@{rank}": {"bytes": 1024} for rank in range(2)}, given, 0)
+    parameters = ((_MAP, "from"), ("int", "n"))
+    kernel = KernelSource("pair", text, "sm_90a", 64, 2080 + 128, parameters, barriers=barriers, roles=roles)
+    load = [
+        ("wait", {"bar": "empty", "ph": -1}), ("arrive_tx", {"bar": "full", "bytes": 1024}),
+        ("tma_load", {"buf": "A", "bar": "full", "bytes": 512, "multicast": "all"}),
+    ]  # fmt: skip
+    use = [("wait", {"bar": "full"}), ("read", {"buf": "A"}), ("proxy_fence", {})]
+    use.append(("arrive", {"bar": "empty", "to": "all"}))
+    given = [{"name": "load", "loop": load}, {"name": "use", "loop": use}]
+    named = {"full": {"count": 1}, "empty": {"count": 2}}
+    return kernel, _pipeline(2, named, {"A": {"bytes": 1024}}, given, 0, 2)

@@ -17,7 +17,8 @@ from judges.pipeline_breaks import Break, breaks, only_named
 from layoutalg.codegen import hostsim, matmul
 from layoutalg.codegen.complaints import CompileError
 from layoutalg.codegen.cuda import MAP_TYPE
-from layoutalg.codegen.kernels import copy, gemm, transpose_ring
+from layoutalg.codegen.host_report import Report
+from layoutalg.codegen.kernels import attention, copy, gemm, transpose_ring
 from layoutalg.codegen.kernels.gemm_forms import Form
 from layoutalg.codegen.kernels.ring import tile_plan
 from layoutalg.codegen.launch import place_map
@@ -26,7 +27,6 @@ from layoutalg.codegen.pipeline.program import Program
 from layoutalg.codegen.pipeline.reread import Launch, mismatch
 from layoutalg.ground.errors import LayoutError
 from layoutalg.proofs.pipeline.document import Pipeline
-from layoutalg.proofs.pipeline.expansion import expanded
 
 Array = npt.NDArray[Any]
 SEEDS, DELAYS = range(6), range(1, 7)
@@ -42,7 +42,7 @@ class Case:
         program: What it is made from.
         maps: Descriptors of the arrays.
         inputs: The arrays, the last one is written.
-        wanted: What the last one must hold.
+        wanted: What the last one must hold; None: what the right kernel makes of it.
         trips: Iterations of each role in block 0.
         turns: In how many turns.
         blocks: Blocks.
@@ -52,7 +52,7 @@ class Case:
     program: Program
     maps: tuple[bytes, ...]
     inputs: tuple[Array, ...]
-    wanted: Array
+    wanted: Array | None
     trips: tuple[tuple[str, int], ...]
     turns: int = 1
     blocks: int = 1
@@ -110,6 +110,19 @@ def _product(name: str, form: Form, shape: tuple[int, int, int], blocks: int = 1
     return Case(name, program, made.maps, (*halves, np.zeros_like(wanted)), wanted, trips, turns, blocks)
 
 
+def _attention(name: str, consumers: int, **ways: bool) -> Case:
+    """Its result is that of the right kernel: exponentials are rounded otherwise on every machine."""
+    shape, tile = (1, 64 * consumers, 448, 64), (64 * consumers, 64)
+    made, program = _spied(
+        attention, lambda: attention.attention_kernel(shape, tile=tile, consumers=consumers, stages=2, **ways)
+    )
+    rng = np.random.default_rng(7)
+    arrays = [rng.standard_normal((1, rows, 64)).astype(np.float32) for rows in (shape[1], shape[2], shape[2])]
+    halves = [(each.view(np.uint32) >> 16).astype(np.uint16) for each in arrays]
+    trips = tuple([(role.name, shape[2] // tile[1]) for role in program.pipeline.roles])
+    return Case(name, program, made.maps, (*halves, np.zeros_like(halves[0])), None, trips, 1, made.blocks)
+
+
 CASES: dict[str, Callable[[], Case]] = {
     "copy": lambda: _moved(copy, lambda: copy.copy_kernel((56, 64), "u32", tile=(8, 64), stages=2), "copy",
                            lambda x: x, (56, 64)),
@@ -122,6 +135,9 @@ CASES: dict[str, Callable[[], Case]] = {
     "product, behind": lambda: _product("product, behind", Form(64, 64, 1, stages=3, behind=1), (64, 128, 448)),
     "product, two consumers": lambda: _product("product, two consumers", Form(128, 64, 2, stages=2), (128, 128, 320)),
     "product, cluster": lambda: _product("product, cluster", Form(64, 64, 1, stages=2, cluster=2), (128, 128, 320), 2),
+    "attention": lambda: _attention("attention", 1),
+    "attention, behind": lambda: _attention("attention, behind", 1, ahead=False),
+    "attention, in turn": lambda: _attention("attention, in turn", 2, alternate=True),
 }  # fmt: skip
 """Small kernels whose rings go round at least twice."""
 
@@ -139,6 +155,13 @@ def _pipelines() -> Iterator[tuple[str, Pipeline]]:
             for stages in (1, *STAGES) if cluster == 2 and not behind else STAGES:
                 pipeline = gemm.matmul_pipeline(stages, consumers, 8192, 8192, 8192, cluster, behind)
                 kind = f"product{', behind' * behind}{', cluster' * (cluster > 1)}"
+                yield f"{kind} {stages} stages {consumers} consumer{'s' * (consumers > 1)}", pipeline
+    for ahead, alternate in ((True, False), (False, False), (True, True)):
+        for stages, consumers in ((2, 1), (2, 2), (3, 2), (2, 3)):
+            if consumers > alternate:
+                ways = {"ahead": ahead, "alternate": alternate}
+                pipeline = attention.attention_pipeline(stages, consumers, 8192, 8192, 8192, **ways)
+                kind = f"attention{', behind' * (not ahead)}{', in turn' * alternate}"
                 yield f"{kind} {stages} stages {consumers} consumer{'s' * (consumers > 1)}", pipeline
     for products in (1, 4):
         plan = tile_plan((64, 64), "bf16", (64, 64), "128B", "sm_90a", "load")
@@ -297,6 +320,16 @@ def right(name: str, delays: int | None = None) -> Emitted:
 
 def on_the_cpu(of: Case, emitted: Emitted, seed: int) -> str:
     """What a run shows: a fault, the wait that gave up, wrong numbers; nothing if it is right."""
+    report, told, result = _run(of, emitted, seed)
+    if report.fault:
+        return f"fault: {hostsim.FAULTS[report.fault]}"
+    if told:
+        return f"wait: {told}"
+    return "" if np.array_equal(result, wanted(of.name)) else "numbers"
+
+
+def _run(of: Case, emitted: Emitted, seed: int) -> tuple[Report, str, Array]:
+    """The report of a run, the wait that its status names, and the result."""
     arrays = [placed(each) for each in of.inputs]
     status = np.zeros(of.blocks, dtype=np.int32)
     regions = [(each.ctypes.data, each.nbytes) for each in arrays]
@@ -304,12 +337,14 @@ def on_the_cpu(of: Case, emitted: Emitted, seed: int) -> str:
         emitted.kernel, of.arguments([each.ctypes.data for each in arrays], status), blocks=of.blocks,
         cluster=of.cluster, seed=seed, regions=regions,
     )  # fmt: skip
-    told = [word for word in map(emitted.gave_up, map(int, status)) if word]
-    if report.fault:
-        return f"fault: {hostsim.FAULTS[report.fault]}"
-    if told:
-        return f"wait: {told[0]}"
-    return "" if np.array_equal(arrays[-1], of.wanted) else "numbers"
+    return report, next((word for word in map(emitted.gave_up, map(int, status)) if word), ""), arrays[-1]
+
+
+@functools.cache
+def wanted(name: str) -> Array:
+    """What a case must give on the CPU."""
+    of = case(name)
+    return _run(of, right(name), 0)[2] if of.wanted is None else of.wanted
 
 
 def shown(made: Broken, seeds: Sequence[int] = SEEDS) -> str:
@@ -333,13 +368,10 @@ def unlike(made: Broken) -> str:
     of = case(made.case)
     kernel = made.emitted.kernel
     given = [of.blocks if kind == "int" else None for kind, _ in kernel.parameters]
-    names = [(name, many) for name, many in of.trips]
-    if of.cluster > 1:
-        names = [(f"{name}@{rank}", many) for name, many in of.trips for rank in range(of.cluster)]
-    launch = Launch(given, 0, of.blocks, tuple(names), of.turns)
-    pipeline = expanded(of.program.pipeline)
+    each = [(f"{name}@{rank}", many) for name, many in of.trips for rank in range(of.cluster)]
+    launch = Launch(given, 0, of.blocks, (*of.trips, *each), of.turns)
     try:
-        found = mismatch(kernel, pipeline, lambda _: launch, trips=[1], cluster=of.cluster)
+        found = mismatch(kernel, of.program.pipeline, lambda _: launch, trips=[1])
     except LayoutError as error:
         return f"{error.diagnostic.code}: {error.diagnostic.because}"
     return f"{found.rule}: {found}" if found else ""

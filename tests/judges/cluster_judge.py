@@ -135,7 +135,7 @@ class Cluster:
         place = self.cells["role", cta, number]
         groups: list[int] = [0]  # bits of the mmas of each group; the last one is open
         met: Counter[int] = Counter()
-        for op, k in _unrolled(role, n):
+        for op, k in unrolled(role, n):
             kind = op["op"]
             if kind == "mma_commit":
                 groups.append(0)
@@ -331,7 +331,7 @@ class Cluster:
         new[self.running] |= step.bit
 
 
-def _unrolled(role: dict[str, Any], n: int) -> Iterator[tuple[dict[str, Any], int]]:
+def unrolled(role: dict[str, Any], n: int) -> Iterator[tuple[dict[str, Any], int]]:
     trip = max(0, n + int(role.get("trip", "N").replace(" ", "")[1:] or 0))
     yield from ((op, 0) for op in role.get("pre", []))
     for k in range(trip):

@@ -7,6 +7,7 @@ loops are run, and an event has the slot and the parity that the text computes.
 from __future__ import annotations
 
 import re
+from math import prod
 from typing import Any
 
 from layoutalg.notation.mlir import Operation, Region, read_mlir, split
@@ -21,6 +22,10 @@ class Run:
     def __init__(self, text: str, numbers: dict[str, int]) -> None:
         self.numbers = numbers
         self.roles: dict[str, Events] = {}
+        self.bytes: dict[str, int] = {}
+        """Bytes of a slot."""
+        self.tensors: set[str] = set()
+        """What is in tensor memory."""
         function = next(one for one in read_mlir(text).operations[0].walk() if one.name == "tt.func")
         values: dict[str, Any] = {}
         for name, kind in function.regions[0].arguments:
@@ -55,6 +60,7 @@ class Run:
             out = self.region(sides[0], dict(values)) if sides else []
         elif name == "warp_specialize":
             captured = given
+            self.note("begin")
             for region in one.regions:
                 if region.header.startswith("default"):
                     out = self.region(region, dict(values))
@@ -64,8 +70,10 @@ class Run:
                 names = [argument for argument, _ in region.arguments]
                 self.region(region, dict(zip(names, captured, strict=True)))
                 self.events = before
+            self.note("end")
         elif name in ("local_alloc", "tmem_alloc"):
             out = [(one.results[0], None), *out[1:]]
+            self.allocate(one, name == "tmem_alloc")
             self.note("write", out[0]) if words else None
         elif name == "memdesc_index":
             out = [(given[0][0], given[1])] if given[0] else [None]
@@ -81,6 +89,13 @@ class Run:
             self.effect(name, head, words, given)
             out = given[: len(out)] + [None] * (len(out) - len(given)) if name == "warp_group_dot_wait" else out
         values |= dict(zip(one.results, out, strict=False))
+
+    def allocate(self, one: Operation, tensor: bool) -> None:
+        found = re.search(r"memdesc<((?:\d+x)+)[a-z]+(\d+)", one.types.rsplit("->", 1)[-1])
+        assert found
+        sizes = [int(size) for size in found[1].split("x")[:-1]]
+        self.bytes[one.results[0]] = prod(sizes[len(sizes) > 2 :]) * int(found[2]) // 8
+        self.tensors |= {one.results[0]} if tensor else set()
 
     def arithmetic(self, one: Operation, given: list[Any]) -> Any:
         name = one.name[6:]
@@ -115,7 +130,9 @@ class Run:
         number = re.search(r"(?:pendings|num) = (\d+)", head)
         count = int(number[1]) if number else 0
         second = re.match(rf"{VALUE}, (\d+)(?:, ({VALUE}))?", head)
-        if name == "wait_barrier":
+        if name == "init_barrier" and second:
+            self.note("init", given[0], int(second[1]))
+        elif name == "wait_barrier":
             plain = re.findall(VALUE, head.split(" deps ")[0])
             if len(plain) < 3 or given[2]:
                 self.note("wait", given[0], given[1] % 2)
@@ -233,7 +250,7 @@ def compared(run: Run, document: dict[str, Any], name: str, trips: int) -> tuple
 
 def _of(event: tuple[Any, ...], rings: set[str], kinds: set[str]) -> bool:
     named = len(event) > 1 and isinstance(event[1], str)
-    return event[0] != "proxy_fence" and (event[1] in rings if named else event[0] in kinds)
+    return event[0] not in ("proxy_fence", "init") and (event[1] in rings if named else event[0] in kinds)
 
 
 def _without_empty(events: Events) -> Events:

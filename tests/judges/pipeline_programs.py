@@ -322,11 +322,13 @@ def copied(rng: random.Random) -> Document:
     behind = rng.choice((0, 0, 1))
     stages = rng.randint(1 + behind, 3)
     start = [wait("empty", ph=-1), op("cp_async", buf="A")]
+    many = 1
     fence = rng.random() < 0.5
     fenced = [op("proxy_fence")] if fence else []
     post = None
     if rng.random() < 0.4:
-        produce = [*start, op("cp_async_arrive", bar="full")]
+        many = rng.choice((1, 1, 2, 3))
+        produce = [*start, op("cp_async_arrive", bar="full", **({"n": many} if many > 1 else {}))]
         fence = False
     else:
         told = [*fenced, arrive("full", off=-behind)]
@@ -335,7 +337,7 @@ def copied(rng: random.Random) -> Document:
     mma = [*([] if fence else [op("proxy_fence")]), *MMA]
     work = rng.choice(([op("read", buf="A")], mma))
     roles = [role("producer", produce, post=post), role("consumer", [wait("full"), *work, arrive("empty")])]
-    return document(stages, {"full": 1, "empty": 1}, {"A": BYTES}, roles)
+    return document(stages, {"full": many, "empty": 1}, {"A": BYTES}, roles)
 
 
 TENSOR = {"bytes": BYTES, "slots": 1, "space": "tensor"}
@@ -616,10 +618,10 @@ def flip(rng: random.Random, made: Document) -> bool:
 
 
 def change_n(rng: random.Random, made: Document) -> bool:
-    found = _some(rng, made, "arrive", "mma_wait", "bulk_wait", "cp_async_wait")
+    found = _some(rng, made, "arrive", "cp_async_arrive", "mma_wait", "bulk_wait", "cp_async_wait")
     if found is None:
         return False
-    least = 1 if found["op"] == "arrive" else 0
+    least = 1 if found["op"] in ("arrive", "cp_async_arrive") else 0
     found["n"] = max(least, found.get("n", least) + rng.choice((-1, 1)))
     return True
 

@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
-SHARED, POOL_OF_BLOCK, MOST, DEEPEST = 232448, 65536, 255, 8
+SHARED, POOL_OF_BLOCK, MOST, DEEPEST = 232448, 65536, 255, 16
 Roles = dict[str, str]
 Row = dict[str, int]
 

@@ -129,6 +129,13 @@ def host_values(body: str, count: int, arguments: list[tuple[int, ...]]) -> list
 
 @given(st.lists(STATEMENTS, min_size=6, max_size=16), st.lists(ARGUMENTS, min_size=4, max_size=8))
 @example(["    s = (la_u32)(q >> 32);\n", "    s = (la_u32)(signed char)a;\n"], [(200, 0, 0, 5 << 32 | 7, 0)])
+@example(
+    [
+        "    s = (la_u32)((int)a < (int)(a + a));\n",
+        "    { la_u32 local[6]; for (int i = 0; i < 6; ++i) local[i] = s + i * a;\n    s = local[2]; }\n",
+    ],
+    [(7, 1, 2, 3, 4), (2**31, 1, 2, 3, 4)],
+)
 @settings(max_examples=40)
 @pytest.mark.parametrize("arch", ["sm_90a", "sm_100a"])
 def test_integers_are_those_of_the_same_c_text(arch, statements, arguments):

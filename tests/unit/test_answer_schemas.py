@@ -16,6 +16,7 @@ from typing import Any, get_args
 import jsonschema
 import numpy as np
 import pytest
+from judges.pipeline_programs import plain as plain_ring
 
 import layoutalg as la
 from layoutalg.cli.schemas import schema_names, schema_text
@@ -25,6 +26,7 @@ from layoutalg.f2 import LinearLayout
 from layoutalg.ground.errors import plain
 from layoutalg.ground.record import Record
 from layoutalg.ground.refusal import Broken
+from layoutalg.pipeline import throughput
 from layoutalg.proofs.im2col import ConvolutionProblem
 from layoutalg.proofs.symbolic.checker import prove as prove_symbolic
 from layoutalg.proofs.tensor import Tensor
@@ -120,6 +122,7 @@ def answers() -> Iterator[Any]:
     yield prove_symbolic(plan)
     yield la.wgmma("A", "bf16", smem="Sw<3,3,3> o 0 o (64,64):(64,1)")
     yield la.suggest(Tensor((4096, 8192)), (128, 64))
+    yield throughput(plain_ring(3), {"tma_load": 100.5, "mma": 7})
     yield la.explain("Sw<3,3,3> o 0 o (64,64):(64,1)")
     yield la.banks(mma_operand("A", (16, 16), (1, 1), 2), "(16,16):(16,1)")
     for other in ("(2,2):(1,2)", "(2,2):(2,1)"):
@@ -231,7 +234,8 @@ VALUES = {
     "TensorMap": "its 128 bytes", "Im2colMap": "its 128 bytes", "MatrixDescriptor": "its 64 bits",
     "Kind": "fact", "Multiply": "fact", "ReadPattern": "fact", "Target": "fact", "Law": "law",
     "Patch": "line of PTX", "KernelSource": "source text", "ArrayKernel": "source text",
-    "DeviceInfo": "device", "WgmmaTiles": "argument of a kernel",
+    "MatmulKernel": "source text", "AttentionKernel": "source text", "Emitted": "source text",
+    "Form": "argument of a kernel", "DeviceInfo": "device", "WgmmaTiles": "argument of a kernel",
     "Multiple": "condition, as it was given", "AtLeast": "condition, as it was given",
     "Spread": "condition, as it was given",
 }  # fmt: skip

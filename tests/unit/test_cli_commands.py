@@ -18,6 +18,7 @@ from layoutalg.cli import PROVED, REFUTED, UNKNOWN, USAGE
 from layoutalg.cli.commands import command_line
 from layoutalg.cli.output import Steps
 from layoutalg.cli.schemas import schema_names, schema_text
+from layoutalg.codegen import gemm_kernel
 from layoutalg.proofs.checker import check as verdict_of
 from layoutalg.proofs.wgmma import OperandProblem
 from layoutalg.synth import SymbolicProblem, synthesize_symbolic, synthesize_tensormap
@@ -384,6 +385,50 @@ def test_nothing_is_emitted_of_what_is_not_proved(tmp_path):
     for words in (("kernel", SOLVED.hex), ("host", "ab" * 60), ("host", str(EXAMPLE), "--name", "a;b")):
         assert run("emit", *words)[0] == USAGE
     assert run("emit", "kernel", "-", stdin=OPERAND.to_json())[0] == USAGE
+
+
+def test_a_product_is_emitted_with_its_launch_and_its_proof(tmp_path):
+    file = tmp_path / "gemm.cu"
+    words = ("emit", "gemm", "512", "256", "128", "--form", "rows=128,columns=128,cluster=2", "--name", "mine")
+    code, out, _ = run(*words)
+    assert code == PROVED
+    assert re.search(r"__cluster_dims__\(2, 1, 1\) __launch_bounds__\(384, 1\) mine\(", out)
+    code, lines, _ = run(*words, "-o", str(file))
+    assert code == PROVED
+    assert file.read_text(encoding="utf-8") == out
+    assert out.startswith("".join([f"// {line}\n" for line in lines.splitlines()]))
+    assert "pipeline      safe for every N >= 0, proved by event graph\n" in lines
+    assert "launch        up to 8 blocks, a multiple of 2; 384 threads" in lines
+    assert f"map_d         {answered(*words)[1]['launch']['maps']['map_d']}\n" in lines
+    answer = answered("emit", "gemm", "64", "64", "32", "--dtype", "f16", "--result", "f16", "--major-b", "MN")[1]
+    assert answer["proof"]["verdict"] == "proved"
+    assert answer["text"].endswith(gemm_kernel((64, 64, 32), "f16", result="f16", major_b="MN").kernel.text)
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("gemm", "512", "512"), USAGE),
+        (("gemm", "512", "512", "-"), USAGE),
+        (("gemm", "512", "512", "512", "512"), USAGE),
+        (("gemm", "64", "64", "65"), REFUTED),  # rows of 130 bytes
+        (("gemm", "64", "64", "64", "--form", "rows=64"), USAGE),
+        (("gemm", "64", "64", "64", "--form", "rows=64,columns=64,columns=64"), USAGE),
+        (("gemm", "64", "64", "64", "--form", "rows=128,columns=64,depth=2"), USAGE),
+        (("gemm", "64", "64", "64", "--form", "128x64"), USAGE),
+        (("gemm", "64", "64", "64", "--form", "rows=96,columns=64"), USAGE),
+        (("gemm", "64", "64", "64", "--dtype", "f32"), USAGE),
+        (("gemm", "64", "64", "64", "--dtype", "e4m3", "--major-a", "MN"), USAGE),
+        (("gemm", "64", "64", "64", "--documented-only"), USAGE),
+        (("host", "-", "--result", "f16"), USAGE),
+        (("host", "-", "-"), USAGE),
+    ],
+)
+def test_products_and_plans_have_their_own_options(words, code, tmp_path):
+    kept = tmp_path / "kept"
+    kept.write_text("precious", encoding="utf-8")
+    found, out, _ = run("emit", *words, "-o", str(kept), stdin=PLAN)
+    assert (found, out, kept.read_text(encoding="utf-8")) == (code, "", "precious")
 
 
 # --- questions about instructions -------------------------------------------------------------------------------------

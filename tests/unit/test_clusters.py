@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from judges.pipeline_programs import arrive, op
 import layoutalg as la
 from layoutalg.ground.errors import MalformedError
 from layoutalg.ground.verdict import Proved, Refuted
-from layoutalg.pipeline import Op, Pipeline, Role, verify
+from layoutalg.pipeline import Buffer, Op, Pipeline, Role, verify
 from layoutalg.proofs.pipeline.expansion import expanded
 
 SAFE = {
@@ -75,10 +76,10 @@ WRONG = {
         math(5, to=None), "deadlock", "load@0 waits for empty@0[0]", "arrive in all CTAs: math0.loop[5]"
     ),
     "counts no remote arrivals": (
-        changed(gemm(2), "barriers", "empty", count=1), "race", "still written", "count 2 arrivals: empty"
+        changed(gemm(2), "barriers", "empty", count=1), "race", "still writes", "count 2 arrivals: empty"
     ),
     "releases and counts its own slot alone": (
-        changed(math(5, to=None), "barriers", "empty", count=1), "race", "overwrites a slot that is still", ""
+        changed(math(5, to=None), "barriers", "empty", count=1), "race", "still writes index", ""
     ),
     "the phase of the remote barrier": (
         math(5, ph=1), "ub", "meets phase 0, not 1", "use phase 0: math0.loop[5]"
@@ -86,7 +87,7 @@ WRONG = {
     "a multicast to all of a larger cluster": (
         changed(grid(), "roles", 0, "loop", 2, multicast="all"), "tx_mismatch", "bytes expected", ""
     ),
-    "a release before the mma is done": (math(4, n=1), "race", "still read", "wait for all groups"),
+    "a release before the mma is done": (math(4, n=1), "race", "still reads", "wait for all groups"),
     "a CTA that does not load": (
         changed(gemm(2), "roles", 0, ctas=[0]), "tx_mismatch", "128 bytes expected, 96 delivered", ""
     ),
@@ -182,6 +183,14 @@ def test_an_op_says_which_ctas_it_reaches() -> None:
     assert Op("arrive", bar="empty", n=1, to=((1,), (0,))) == value.roles[1].loop[0]
 
 
+def test_ops_have_only_what_is_for_them() -> None:
+    for wrong in ({"to": ((0,),)}, {"multicast": ((0,),)}, {"id": 1}, {"threads": 32}):
+        with pytest.raises(MalformedError, match="is not for an op read"):
+            Op("read", buf="A", **wrong)
+    with pytest.raises(MalformedError, match="must be distinct CTAs"):
+        Op("arrive", bar="full", n=1, to=((0, 0),))
+
+
 def test_meetings_of_each_cta_are_its_own() -> None:
     one = expanded(Pipeline.from_json(meeting(2, cluster=2)))
     assert [(name, barrier.count) for name, barrier in one.barriers] == [
@@ -227,6 +236,13 @@ def test_resources(made: Pipeline, target: str, told: str) -> None:
         return
     assert found.kind == "infeasible"
     assert told in found.witness["what"]
+
+
+def test_tensor_memory() -> None:
+    held = Pipeline(2, (), (("acc", Buffer(2, 1 << 17, "tensor")),), (Role("math"),))
+    assert isinstance(verify(held, "sm_100a"), Proved)
+    more = verify(replace(held, buffers=(("acc", Buffer(2, (1 << 17) + 1, "tensor")),)), "sm_100a")
+    assert more.witness["what"] == "262146 bytes of tensor memory; an SM of sm_100a has 262144"
 
 
 def test_shared_memory_and_threads_are_those_of_one_cta() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import gzip
 import importlib
+import json
 import os
 import sys
 import time
@@ -67,3 +69,12 @@ def test_the_kernels_of_a_job_compile(name: str, tmp_path: Path, monkeypatch: py
     with pytest.raises(SystemExit) as ended:
         device.main()
     assert not ended.value.code
+
+
+def test_the_costs_of_schedules_are_those_of_the_record() -> None:
+    from device_pipelines import fitted
+
+    with gzip.open(ROOT / "tests/data/measured/pipeline_costs_dev.json.gz", "rt") as stored:
+        rows = json.load(stored)["rows"]
+    known = json.loads((ROOT / "targets/pipeline_costs.json").read_text(encoding="utf-8"))["sm_90a"]
+    assert fitted(rows).items() <= known.items()

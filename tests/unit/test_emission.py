@@ -188,6 +188,16 @@ def test_accumulators_are_used_behind_a_wait() -> None:
             changed(program, pipeline=pipeline, workers=workers(program, 1, loops=loops))
 
 
+def test_buffers_of_equal_roles_are_equal_and_follow_each_other() -> None:
+    """Their text has one number of slots, and one distance from role to role."""
+    program = gemm_kernel((128, 64, 64), form=Form(128, 64, 2, stages=2)).emitted.program
+    a, b, first, second = program.pipeline.buffers
+    deep = (second[0], dataclasses.replace(second[1], slots=2))
+    for buffers in ((a, b, first, deep), (first, a, b, second), (a, b, second, first)):
+        with pytest.raises(MalformedError, match="must have the ops of"):
+            changed(program, pipeline=dataclasses.replace(program.pipeline, buffers=buffers))
+
+
 def test_bytes_that_are_not_the_plans_are_refused() -> None:
     program = summing(ring(2, 1, 1), 1, 3)
     load = program.pipeline.roles[0]

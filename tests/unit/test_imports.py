@@ -101,7 +101,10 @@ def test_public_names_resolve():
         la.nonsense  # noqa: B018
 
 
-PACKAGES = ["", "codegen", "interop", "proofs", "synth", "targets", "targets.layouts", "targets.nvidia", "testing"]
+PACKAGES = [
+    "", "codegen", "codegen.pipeline", "interop", "pipeline", "proofs", "synth", "targets", "targets.layouts",
+    "targets.nvidia", "testing",
+]  # fmt: skip
 SHOWN = f"""
 import layoutalg as la
 from operator import attrgetter

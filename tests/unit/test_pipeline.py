@@ -10,6 +10,7 @@ import pytest
 
 import layoutalg as la
 from layoutalg.cli import main
+from layoutalg.codegen.pipeline.program import Loop, Program, Worker
 from layoutalg.ground.errors import MalformedError
 from layoutalg.ground.verdict import Proved, Refuted, Unknown
 from layoutalg.pipeline import Builder, Op, Pipeline, verify
@@ -46,7 +47,7 @@ class TestDocuments:
         made = ring(trips="N >= 2", phase_reset_every=12)
         made["roles"][0]["loop"][0]["guard"] = {"from": 1, "until": 2}
         made["roles"][1]["trip"] = "N - 1"
-        made["buffers"]["B"] = {"slots": 1}
+        made["buffers"]["B"] = {"slots": 1, "space": "tensor"}
         value = Pipeline.from_json(made)
         assert value.least == 2
         assert value.reset == 12
@@ -86,6 +87,63 @@ class TestDocuments:
             Op("arrive", n=1)
         with pytest.raises(MalformedError, match="is not for an op read"):
             Op("read", buf="A", bar="full")
+
+    @pytest.mark.parametrize(
+        ("kind", "space", "told"),
+        [
+            ("mma_write", "shared", "must be a buffer in tensor memory for an op mma_write"),
+            ("tma_store", "tensor", "must be a buffer in shared memory for an op tma_store"),
+            ("mma", "register", "/buffers/A/space"),
+        ],
+    )
+    def test_ops_are_for_memory_of_one_space(self, kind: str, space: str, told: str) -> None:
+        made = ring(buffers={"A": {"space": space}})
+        made["roles"] = [{"name": "one", "loop": [{"op": kind, "buf": "A"}]}]
+        with pytest.raises(MalformedError, match=told):
+            Pipeline.from_json(made)
+
+
+ADD = {"op": "mma_write", "buf": "T", "idx_abs": 0}
+SUM = {"op": "read", "buf": "T", "idx_abs": 0}
+
+
+class TestTensorMemory:
+    """A product whose iterations add to one accumulator; another role reads it when the last has finished."""
+
+    def product(self, epilogue: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+        made = ring(**{"trips": "N >= 1"} | more)
+        made["barriers"] |= {"done": {"count": 1, "slots": 1}}
+        made["buffers"]["T"] = {"slots": 1, "space": "tensor", "bytes": 1 << 20}
+        use = [*USE[:2], ADD, {"op": "mma_arrive", "bar": "empty"}]
+        post = [{"op": "mma_arrive", "bar": "done", "idx_abs": 0}]
+        made["roles"][1] = {"name": "use", "loop": use, "post": post}
+        made["roles"].append({"name": "epilogue", "pre": epilogue})
+        return made
+
+    def test_an_accumulator_of_all_iterations_is_proved(self) -> None:
+        found = verify(self.product([{"op": "wait", "bar": "done", "idx_abs": 0}, SUM]))  # its bytes are not shared
+        assert isinstance(found, Proved)
+        assert found.to_certificate().check()
+        assert la.draw.svg(found)
+        assert "before the read: use.loop[2] mma_write done, use.post[0] mma_arrive done, done completes" in str(
+            la.explain(self.product([{"op": "wait", "bar": "done", "idx_abs": 0}, SUM]))
+        )
+
+    def test_it_is_not_read_before(self) -> None:
+        found = verify(self.product([SUM, {"op": "wait", "bar": "done", "idx_abs": 0}]))
+        assert isinstance(found, Refuted)
+        assert (found.kind, found.role, found.buffer, found.trips) == ("race", "epilogue", "T", 1)
+
+    def test_no_kernel_is_emitted_that_would_keep_it_in_shared_memory(self) -> None:
+        pipeline = Pipeline.from_json(self.product([]))
+        workers = tuple([Worker((Loop(role.name, ()),)) for role in pipeline.roles])
+        with pytest.raises(MalformedError, match="must have its buffers in shared memory, not"):
+            Program(pipeline, workers, ())
+
+    def test_without_iterations_nobody_has_written_it(self) -> None:
+        found = verify(self.product([{"op": "wait", "bar": "done", "idx_abs": 0}, SUM], trips="N >= 0"))
+        assert isinstance(found, Refuted)
+        assert found.trips == 0
 
 
 class TestVerdicts:

@@ -189,10 +189,32 @@ DOCUMENTS = {
     "an accumulator that ends in groups": ring(
         2, LOAD,
         {"name": "use",
-         "loop": [wait("full"), op("mma_write", buf="T", idx_abs=0), op("mma_commit"), op("mma_wait", n=1),
-                  op("mma", buf="A"), op("mma_commit"), op("mma_wait", n=0), op("arrive", bar="empty")],
+         "loop": [wait("full"), op("mma", buf="A"), op("mma_commit"), op("mma_wait", n=0), op("arrive", bar="empty"),
+                  op("mma_write", buf="T", idx_abs=0), op("mma_commit")],
          "post": [op("mma_commit"), op("mma_wait", n=1), op("read", buf="T", idx_abs=0)]},
         buffers={"T": TENSOR}, trips="N >= 1",
+    ),
+    "an accumulator that the next iteration covers": ring(
+        2, LOAD,
+        {"name": "use",
+         "loop": [wait("full"), op("mma_arrive", bar="empty", off=-1), op("mma_write", buf="T", idx_abs=0),
+                  op("mma", buf="A")],
+         "post": [op("mma_arrive", bar="empty", off=-1), wait("empty", off=-1), op("read", buf="T", idx_abs=0)]},
+        buffers={"T": TENSOR}, trips="N >= 1",
+    ),
+    "an accumulator of the first iterations": ring(
+        2, LOAD,
+        {"name": "use",
+         "loop": [wait("full"), op("mma_arrive", bar="empty"), op("mma_write", buf="T", idx_abs=0,
+                                                                  guard={"until": 1})],
+         "post": [wait("empty", off=-1), op("read", buf="T", idx_abs=0)]},
+        buffers={"T": TENSOR}, trips="N >= 2",
+    ),
+    "accumulators of two roles": ring(
+        2,
+        {"name": "mma", "loop": [wait("empty", ph=-1), op("mma_write", buf="T"), op("mma_arrive", bar="half")]},
+        {"name": "more", "loop": [wait("half"), op("mma_write", buf="T"), op("mma_arrive", bar="full")]},
+        consumer(op("read", buf="T")), barriers={"half": {"count": 1}}, buffers={"T": {"space": "tensor"}},
     ),
     "accumulators in a ring": ring(
         2,
@@ -251,6 +273,11 @@ def test_a_verdict_that_nobody_proved_has_no_certificate() -> None:
 
 
 # --- changes of the evidence ------------------------------------------------------------------------------------------
+def moves(event: list[Any]) -> bool:
+    """Whether an event happens in each iteration."""
+    return bool(event[1] == "loop" and event[3] != "last")
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_no_fact_can_be_left_out_or_weakened(name: str) -> None:
     statement, evidence = stored(name)
@@ -258,9 +285,9 @@ def test_no_fact_can_be_left_out_or_weakened(name: str) -> None:
         weaker = [None, fact | {"least": fact["least"] + 1}, fact | {"most": fact["least"] + 5}]
         weaker += [fact | {"low": fact["low"] + 1}, fact | {"high": fact["high"] - 1}, fact | {"path": []}]
         (first, begin), *_, (last_event, end) = fact["path"]
-        if evidence["events"][last_event][1] == "loop":
+        if moves(evidence["events"][last_event]):
             weaker.append(fact | {"path": [*fact["path"][:-1], [last_event, end + 1]]})
-        if evidence["events"][first][1] == "loop":
+        if moves(evidence["events"][first]):
             weaker.append(fact | {"path": [[first, begin - 1], *fact["path"][1:]]})
         if fact.get("most") == fact["least"]:
             weaker[2] = None
@@ -284,7 +311,7 @@ def test_facts_about_other_distances_do_not_help_between_right_ones(name: str) -
         else:
             ends, more = [fact | {"most": fact["least"]}], {"least": fact["least"] + 1}
         for step, other in zip((-1, 0), shifted, strict=True):
-            if evidence["events"][path[step][0]][1] == "loop" and "most" not in fact:
+            if moves(evidence["events"][path[step][0]]) and "most" not in fact:
                 facts = [*rest, *ends, fact | more | {"path": other}]
                 assert told("pipeline", statement, evidence | {"facts": facts})[0] == 1, (fact, other)
 
@@ -763,6 +790,28 @@ def test_an_index_that_nobody_writes_hides_the_next_one() -> None:
     with pytest.raises(base.Stop) as stop:
         made.filled("A")
     assert stop.value.args == (2, "some index of A is left out between written ones")
+
+
+@pytest.mark.parametrize(
+    ("entries", "code"),
+    [
+        (op("read", buf="T"), 1),  # and nobody writes that index
+        (op("tma_store", buf="T"), 1),
+        (op("cp_async", buf="T"), 1),
+        (op("mma_write", buf="A"), 1),
+        (op("mma_write", buf="T", idx_abs=-1), 0),
+    ],
+)
+def test_the_space_of_a_buffer_says_what_may_use_it(entries: Document, code: int) -> None:
+    statement, evidence = stored("accumulators in a ring")
+    statement["pipeline"]["roles"][1]["pre"] = [entries]
+    evidence["events"] += [["use", "pre", 0, what, -(10**9) + at, 0] for at, what in enumerate(("start", "done"))]
+    found = refusal(statement["pipeline"], evidence)
+    wrong = "an index is read and not written" if entries["op"] == "read" else "use.pre[0] is not for memory"
+    assert found[0] == code
+    assert code == 0 or wrong in found[1] or entries["op"] == "read"
+    statement["pipeline"]["buffers"]["T"]["space"] = "registers"
+    assert refusal(statement["pipeline"], evidence)[0] == 1
 
 
 WRITE = op("write", buf="A")

@@ -151,6 +151,54 @@ def test_arrivals_behind_accesses_and_copies_of_threads(roles, expected):
     assert explore(block(*roles), 0) == set(expected.split())
 
 
+ADD, MORE = op("mma_write", buf="T"), op("mma_write", buf="T", idx_abs=1)
+SUM, ZERO, OPERAND = op("read", buf="T"), op("write", buf="T"), op("mma", buf="T")
+ENDED = [op("mma_commit"), op("mma_wait", n=0)]
+
+
+@pytest.mark.parametrize(
+    ("roles", "expected"),
+    [
+        ([[ADD, *ENDED, SUM]], ""),
+        ([[ADD, SUM]], "race"),
+        ([[ADD, op("mma_commit"), op("mma_wait", n=1), SUM]], "race"),
+        ([[ADD, op("mma_commit"), op("mma_commit"), op("mma_wait", n=1), SUM]], ""),
+        ([[ADD, MMA_DONE, wait("b"), SUM]], ""),
+        ([[MMA_DONE, ADD, wait("b"), SUM]], "race"),
+        ([[ADD, MMA_DONE], [wait("b"), SUM]], ""),
+        ([[ADD, arrive("b")], [wait("b"), SUM]], "race"),
+        ([[ADD, *ENDED], [SUM]], "race"),
+        ([[SUM, ADD]], "race"),
+        # those of one role are carried out in order, also into another index of the slot; of two roles they are not
+        ([[ADD, ADD, *ENDED, SUM]], ""),
+        ([[ADD, ADD, *ENDED[:1], ADD, ENDED[1], SUM]], "race"),
+        ([[ADD, MORE, *ENDED, SUM | {"idx_abs": 1}]], ""),
+        ([[ADD, MORE, *ENDED, SUM]], "race"),
+        ([[ADD], [ADD]], "race"),
+        ([[ADD, MMA_DONE], [wait("b"), ADD]], ""),
+        # a store of the same index comes before or behind, and discards no part of it
+        ([[ZERO, ADD, *ENDED, SUM]], ""),
+        ([[ADD, ZERO, *ENDED]], "race"),
+        ([[ADD, *ENDED, ZERO, SUM]], ""),
+        ([[ZERO], [ADD]], "race"),
+        ([[ADD, *ENDED, MORE, *ENDED, ADD, *ENDED, SUM]], "race"),  # the first one was discarded
+        # operands
+        ([[ZERO, OPERAND, *ENDED, MORE]], ""),
+        ([[ZERO, OPERAND, MORE]], "race"),
+        ([[ZERO, OPERAND, ZERO]], "race"),
+        ([[ADD, OPERAND]], "race"),
+        ([[ADD, *ENDED, OPERAND]], ""),
+        # proxies play no part, and nothing has to be finished when the block ends
+        ([[ZERO, SUM, OPERAND, *ENDED, MORE, *ENDED]], ""),
+        ([[ADD]], ""),
+    ],
+)
+def test_tensor_memory(roles, expected):
+    made = block(*roles)
+    made["buffers"]["T"] = {"space": "tensor", "slots": 1}
+    assert explore(made, 0) == set(expected.split())
+
+
 def test_every_phase_has_the_same_count():
     twice = [at("b", 0, n=2), at("b", 1, n=2)]
     assert explore(block(twice, count=2), 0) == frozenset()

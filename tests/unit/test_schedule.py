@@ -45,6 +45,8 @@ def test_gemm(consumers):
     assert found.why.startswith("the tensor cores")
     assert isinstance(verify(found.pipeline), Proved)
     assert len({found.roles[f"mma{number}"] for number in range(consumers)} | {found.roles["load"]}) == consumers + 1
+    ready = found.starts["load"] + found.work.by_name["load"].latency + found.work.crossing
+    assert min(found.starts[f"mma{number}"] for number in range(consumers)) >= ready
     # D II >= R, with the arrival that frees the slot
     ends = max(found.starts[f"mma{number}"] for number in range(consumers)) + found.work.by_name["mma0"].latency
     assert found.depths["tile"] == -(-(ends + found.work.crossing - found.starts["load"]) // found.ii)
@@ -87,6 +89,14 @@ def test_memory_caps_the_interval():
     # two slots fit: 2 II >= 1000 + 5 + 40 + 5
     assert (found.ii, found.depths, found.proof) == (525, {"tile": 2}, "bound")
     assert found.why.startswith("shared memory: at 525 cycles the rings need 200032 of 232448 bytes")
+
+
+def test_readers_that_take_turns_hold_a_slot_longer_than_a_bound_knows():
+    ops = [WorkOp("load", "tma", 10, 1000, variable=True)]
+    ops += [WorkOp(name, "tensor", 500, 500) for name in ("one", "other")]
+    edges = [Dependence("load", name, ring="tile") for name in ("one", "other")]
+    found = schedule(chain(*ops, edges=edges, rings=(WorkRing("tile", 100_000),), crossing=5))
+    assert (found.ii, found.bound, found.proof, found.depths) == (1005, 1000, "z3", {"tile": 2})
 
 
 def test_a_gap_is_proved():
@@ -196,6 +206,11 @@ def test_malformed(make, said):
 def test_infeasible(work, where, said):
     with pytest.raises(InfeasibleError, match=f"LA975(.|\n)*in +{where}(.|\n)*{said}"):
         schedule(work())
+
+
+def test_copies_and_products_need_two_roles():
+    with pytest.raises(InfeasibleError, match="LA975"):
+        schedule(dataclasses.replace(ring(), roles=(WorkRole("all"),)))
 
 
 def test_giving_up_is_no_claim():

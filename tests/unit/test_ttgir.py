@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from instruments.triton_peer import triton_python
+from judges.kernel_hazards import hazards
 from judges.kernel_run import Run, compared
 
 from layoutalg.cli import main
@@ -72,6 +73,9 @@ VERDICTS = {
     "gluon_two_consumers_wrong_count_sm90": "refuted race",
 }
 RECOVERED = [name for name, told in VERDICTS.items() if not told.startswith("unknown")]
+
+
+ORDERS = re.compile(r"ttng\.(?:wait_barrier|arrive_barrier|tc_gen5|tmem_load|tmem_store)")
 
 
 def text_of(name: str) -> str:
@@ -200,12 +204,96 @@ class TestWrongTexts:
             ("gemm_cp_async_3_sm90", "{num = 2 : i32}", "{num = 3 : i32}", "refuted race"),
             ("gemm_cp_async_3_sm90", "      ttng.fence_async_shared {bCluster = false}\n", "", "refuted race"),
             ("gluon_copy_ring_sm90", "%c1_i32_0 = arith.constant 1", "%c1_i32_0 = arith.constant 2", "unknown line 51"),
+            ("gemm_persistent_specialized_sm100", "%arg38, %true_2,", "%arg38, %false,", "unknown line 115"),
+            ("gemm_persistent_sm100", "ttng.tmem_load %result", "ttng.tmem_load %9", "unknown line 116"),
+            ("gemm_tma_3_sm100", "%17, %16, %result, %true", "%17, %16, %6, %true", "unknown line 74"),
+            (
+                "gemm_tma_3_sm100",
+                "ttng.tmem_store %cst, %result, %true",
+                "ttng.tmem_copy %6, %result",
+                "unknown line 25",
+            ),
+            (
+                "gemm_tma_3_sm100",
+                "%16 = ttg.memdesc_index %7[%acc_22]",
+                "%16 = ttng.tmem_subslice %result",
+                "unknown line 71",
+            ),
         ],
     )
     def test_one_change(self, name: str, old: str, new: str, verdict: str) -> None:
         text = text_of(name)
         assert old in text
         assert told(verify(text.replace(old, new))) == verdict
+
+    @pytest.mark.parametrize(
+        ("name", "start", "buffer"),
+        [
+            ("gluon_tcgen05", "ttng.wait_barrier %12,", "%result"),  # the epilogue
+            ("gemm_tma_3", "ttng.wait_barrier %acc_10#5", "%result"),  # the last turn
+            ("gemm_cp_async_4", "ttng.wait_barrier %acc_20#12", "%result"),
+            ("gemm_persistent", "ttng.wait_barrier %acc_10#5", "%result"),
+            ("gemm_specialized", "ttng.wait_barrier %9,", "%result"),
+            ("attention", "ttng.wait_barrier %acc_2,", "%result_18"),  # the first scores
+            ("attention", "ttng.wait_barrier %acc_31,", "%result_18"),  # the scores of a turn
+            ("attention", "ttng.wait_barrier %acc_32,", "%result"),  # the sum
+            ("attention", "ttng.wait_barrier %acc_24#14", "%result"),  # the sum behind the loop
+            ("attention_specialized", "ttng.wait_barrier %56, %55", "%result_6"),  # the scores
+            ("attention_specialized", "ttng.wait_barrier %79,", "%result_7"),  # the weights, an operand
+            ("attention_specialized", "ttng.wait_barrier %77,", "%result"),  # the rescaled sum
+            ("attention_specialized", "ttng.wait_barrier %61,", "%result"),  # the sum that is rescaled next
+        ],
+    )
+    def test_tensor_memory_without_a_wait(self, name: str, start: str, buffer: str) -> None:
+        lines = text_of(f"{name}_sm100").splitlines()
+        (at,) = [at for at, line in enumerate(lines) if line.strip().startswith(start)]
+        found = verify("\n".join([*lines[:at], *lines[at + 1 :]]))
+        assert isinstance(found, Refuted)
+        assert (found.kind, found.buffer) == ("race", buffer)
+
+    @pytest.mark.parametrize(
+        ("name", "line", "to", "verdict"),
+        [
+            ("gemm_tma_3", 106, 94, "refuted race"),  # the sum is read before the wait for the last turn
+            ("gemm_tma_3", 25, 94, "refuted race"),  # it is set to 0 while the last turn runs
+            ("gluon_tcgen05", 39, 38, "refuted race"),  # before the wait
+            ("gluon_tcgen05", 89, 76, "refuted race"),  # the commit for the epilogue comes before the loop
+            ("attention", 132, 131, "refuted race"),  # the scores are read one turn too early
+            ("attention", 148, 131, "refuted race"),  # the weights are written while the product before reads them
+            ("attention", 148, 147, "proved"),  # what is awaited in line 131 ends after that product
+            ("attention", 226, 195, "refuted race"),
+            ("attention_specialized", 115, 119, "refuted race"),
+            ("attention_specialized", 119, 118, "proved"),  # released before it is read, but the weights come later
+            ("attention_specialized", 189, 192, "refuted race"),  # rescaled after the product may begin
+            ("attention_specialized", 147, 149, "refuted race"),
+            ("gemm_persistent_specialized", 74, 73, "unknown inner loops are taken apart, and alone default's read"),
+        ],
+    )
+    def test_tensor_memory_too_early(self, name: str, line: int, to: int, verdict: str) -> None:
+        """A line is moved before another one."""
+        lines = text_of(f"{name}_sm100").splitlines()
+        moved = [*lines[: to - 1], lines[line - 1], *lines[to - 1 :]]
+        del moved[line - (to > line)]
+        assert told(verify("\n".join(moved))).startswith(verdict)
+
+    @pytest.mark.parametrize("seed", range(40))
+    def test_what_is_proved_touches_tensor_memory_at_the_right_time(self, seed: int) -> None:
+        """Texts with a line of theirs elsewhere or missing: runs with numbers, in which no index is guessed."""
+        chance = random.Random(seed)
+        name = chance.choice([name for name in RECOVERED if "tmem" in text_of(name)])
+        lines = text_of(name).splitlines()
+        places = [at for at, line in enumerate(lines) if ORDERS.search(line)]
+        line = lines.pop(chance.choice(places))
+        if chance.random() < 0.7:
+            lines.insert(chance.choice(places), line)
+        text = "\n".join(lines)
+        try:
+            proved = isinstance(verify(text), Proved)
+        except MalformedError:
+            return
+        for trips in (2, 3, 6) if proved else ():
+            tiles = {"M": 384, "N": 128} if "persistent" in name else {"N": trips}
+            assert not hazards(text, {"K": 64 * trips, "length": 64 * trips, "rows": 128 * trips} | tiles, 20, seed)
 
     @pytest.mark.parametrize(
         ("text", "line"),

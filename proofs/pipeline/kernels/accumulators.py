@@ -2,8 +2,9 @@
 
 A ring of several slots says by its slots which index comes next; one slot does not. Memory that no loop both writes
 and reads has one index: the writes add up, and are read behind. Otherwise a write begins the next index if it follows
-a read, or if it does not add to what is there. An op that only adds, in a role that neither stores nor reads, adds to
-the index that the stores of another role begin. As for all indices: a wrong guess cannot make a kernel look safe.
+a read, or, in a role whose loop does not read, if it does not add to what is there. An op that adds, in a role whose
+loop neither stores nor reads, adds to the index that the stores of another role begin. As for all indices: a wrong
+guess cannot make a kernel look safe.
 """
 
 from __future__ import annotations
@@ -51,12 +52,18 @@ def adopt(roles: Sequence[Parts]) -> None:
     """Fill in the indices of all events on single slots of tensor memory, of roles whose loops have the same N."""
     events = [one for pre, loop, post, _ in roles for one in (*pre, *loop, *post)]
     for ring in dict.fromkeys([one.buf for one in events if one.buf is not None and one.buf.accumulates]):
-        mine = [(*[[one for one in part if one.buf is ring] for part in role[:3]], role[3]) for role in roles]
-        users: list[Parts] = [(pre, loop, post, trip) for pre, loop, post, trip in mine if pre or loop or post]
+        mine = [_uses(ring, role) for role in roles]
+        users = [role for role in mine if any(role[:3])]
         if ring.moves:
             _in_turn(ring, users)
         else:
             _at_once(ring, users)
+
+
+def _uses(ring: Ring, role: Parts) -> Parts:
+    """Return the events of a role on a ring."""
+    pre, loop, post = ([one for one in part if one.buf is ring] for part in role[:3])
+    return pre, loop, post, role[3]
 
 
 def _at_once(ring: Ring, users: list[Parts]) -> None:
@@ -67,7 +74,8 @@ def _at_once(ring: Ring, users: list[Parts]) -> None:
             at = at.after(one, False)
             one.index = at.index
         if at.index > 0 and len(users) > 1:
-            refuse(post[-1].event.line, f"{ring.name} is filled again, and which of it other roles use is not known")
+            line = (*pre, *loop, *post)[-1].event.line
+            refuse(line, f"{ring.name} is filled again, and which of it other roles use is not known")
 
 
 def _in_turn(ring: Ring, users: list[Parts]) -> None:
@@ -75,45 +83,39 @@ def _in_turn(ring: Ring, users: list[Parts]) -> None:
     left = []
     for role in users:
         pre, loop, post, trip = role
+        renews = all(one.event.op not in READS for one in loop)
         at = _At(0, False) if (*pre, *loop, *post)[0].event.op in READS else _At()
         for one in pre:
-            at = at.after(one, True)
+            at = at.after(one, renews)
             one.index = at.index
         if not any(one.event.op not in READS for one in loop):
             _read_only(role)
             left.append((role, at))
             continue
-        first, again = _followed(at, loop), _followed(at, [*loop, *loop])[len(loop) :]
-        if [index + 1 for index in first] == again:
-            _loop(ring, loop, first, trip)
-            behind = _At(at.index, first and _end(at, loop).read)
-            for one in post:
-                behind = behind.after(one, True)
+        turns = _followed(at, [*loop, *loop], renews)
+        first, again = turns[: len(loop)], turns[len(loop) :]
+        if [at.index + 1 for at in first] == [at.index for at in again]:
+            _loop(ring, loop, [at.index for at in first], trip)
+            for one, behind in zip(post, _followed(_At(at.index, first[-1].read), post, renews), strict=True):
                 one.off = behind.index
         else:
             left.append((role, at))
     _adding(ring, [pair for pair in left if any(one.event.op not in READS for one in pair[0][1])])
     newest = max([off + trip for off, trip in ring.writes], default=0) - 1
-    for (pre, loop, post, trip), _ in left:
+    for (_, _, post, trip), _ in left:
         for one in post:
             if one.event.op not in READS:
                 refuse(one.event.line, f"which index of {ring.name} is written after the loop is not known")
             one.off = newest - trip
 
 
-def _followed(at: _At, events: Sequence[Named]) -> list[int]:
-    """Return the indices of events in order."""
+def _followed(at: _At, events: Sequence[Named], renews: bool) -> list[_At]:
+    """Return where a role is after each of some events."""
     found = []
     for one in events:
-        at = at.after(one, True)
-        found.append(at.index)
+        at = at.after(one, renews)
+        found.append(at)
     return found
-
-
-def _end(at: _At, events: Sequence[Named]) -> _At:
-    for one in events:
-        at = at.after(one, True)
-    return at
 
 
 def _loop(ring: Ring, loop: list[Named], indices: list[int], trip: int) -> None:
@@ -125,9 +127,11 @@ def _loop(ring: Ring, loop: list[Named], indices: list[int], trip: int) -> None:
 
 
 def _read_only(role: Parts) -> None:
-    """Name the reads of a loop that only reads: an iteration reads the next index."""
+    """Name the reads of a loop that only reads, and those before it: an iteration reads the next index."""
     pre, loop, _, _ = role
-    before = [one for one in pre if one.event.op in READS]
+    before = [one for one in pre if one.event.op in READS] if loop else []
+    for place, one in enumerate(before):
+        one.index = place // len(loop)
     for one in loop:
         one.off = len(before) // len(loop) - one.first
 

@@ -199,10 +199,10 @@ class _Part:
             if any(one.above >= 0 for one in self.pre[:start]):
                 return
             for shift in range(1, DEEPEST + 1):
-                firsts = self.matched(self.pre[start:], shift)
-                if firsts is None:
+                found = self.matched(self.pre[start:], shift)
+                if found is None:
                     continue
-                firsts, self.bound = firsts
+                firsts, self.bound = found
                 for one, first in zip(self.loop, firsts, strict=True):
                     one.first = first
                     one.off = None if one.off is None else one.off - shift
