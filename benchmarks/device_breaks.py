@@ -122,7 +122,8 @@ def breaks_job(run: Run) -> None:
     run.compile([*kernels, *[plain(name).kernel for name in CASES]])
     able = [item for item in wrong if all(made.kernel.name not in run.refused for made in item[3])]
     answers = run.each(run_item, able, alone=[True] * len(able), seconds=60, workers=4)
-    rows = [{"case": name, "class": bug, "what": what, "outcome": outcome(answer), "more": getattr(answer, "text", answer)}
+    rows = [{"case": name, "class": bug, "what": what, "outcome": outcome(answer),
+             "more": getattr(answer, "text", answer)}
             for (name, bug, what, _), answer in zip(able, answers, strict=True)]  # fmt: skip
     classes: dict[str, Counter[str]] = {}
     for row in rows:

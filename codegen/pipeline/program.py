@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from layoutalg.codegen.plans import upheld
 from layoutalg.ground.check import Checker
 from layoutalg.ground.record import Checked
-from layoutalg.proofs.pipeline.document import MOST_BYTES, Op, Pipeline, Role
+from layoutalg.proofs.pipeline.document import MOST_BYTES, PARTS, Op, Pipeline, Role
 from layoutalg.proofs.tensormap import TensorMapPlan
 
 CHECK = Checker("LA985", "cannot emit this pipeline")
@@ -170,17 +170,20 @@ class Program(Checked, code="LA985"):
                 raise CHECK.malformed(f"n of {loop.role}.{place}", because, op.n)
 
     def _accumulators(self, roles: Sequence[Role]) -> None:
-        """Registers are not in a document: what one role multiplies, a later one uses only behind a wait."""
-        running = ""
-        for role in roles:
-            for place, op in enumerate(role.loop):
-                if op.op == "mma":
-                    running = role.name
-                elif op.op == "mma_wait" and op.n == 0:
-                    running = ""
-                elif running not in ("", role.name) and op.op in ("read", "write"):
-                    rule = f"must come behind mma_wait 0: multiplies of {running} may still write the accumulators"
-                    raise CHECK.malformed(f"{role.name}.loop[{place}]", rule, op)
+        """Registers are not in a document: results of multiplies are there for others, or at all, behind a wait."""
+        running = None
+        for part in PARTS:
+            for role in roles:
+                for place, op in enumerate(getattr(role, part)):
+                    if op.op == "mma":
+                        running = role
+                    elif op.op == "mma_wait" and op.n == 0:
+                        running = None
+                    elif running not in (None, role) and op.op in ("read", "write"):
+                        rule = f"must come behind mma_wait 0: multiplies of {running.name} may still write accumulators"
+                        raise CHECK.malformed(f"{role.name}.{part}[{place}]", rule, op)
+        if running is not None:
+            raise CHECK.malformed(running.name, "must wait for its last multiplies: mma_wait 0", running.name)
 
     def _ops(self, role: Role, which: int) -> list[tuple[str, int, str, dict[str, object]]]:
         """What the text of a role depends on: of a barrier its slots, of the only slot no index."""

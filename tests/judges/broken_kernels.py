@@ -205,8 +205,8 @@ class Broken:
         if self.text:
             known = next((why for what, why in HIDDEN.items() if self.what.startswith(what)), "")
             return known or (AT_END if self._is_last() else "")
-        if _statements(self.emitted) == _statements(right(self.case)):
-            return "the text is the same: it states the op elsewhere, or not at all"
+        if self.unread:
+            return self.unread
         document = self.emitted.program.pipeline.to_json()
         if document.get("cluster", 1) > 1:  # too many orders of events: one block stands for it
             alone = breaks(case("product").program.pipeline.to_json(), together=True)
@@ -217,6 +217,20 @@ class Broken:
             if self.what.endswith(what):
                 return why
         return AT_END if ".post[" in self.what and " arrive " in self.what else ""
+
+    @property
+    def unread(self) -> str:
+        """Why the text does not differ from the right one; empty if it does."""
+        if self.text:
+            return next((why for what, why in UNREAD.items() if self.what.startswith(what) and self._is_unread()), "")
+        same = _statements(self.emitted) == _statements(right(self.case))
+        return "the text is the same: it states the op elsewhere, or not at all" if same else ""
+
+    def _is_unread(self) -> bool:
+        """Whether no thread's ordinary accesses, and no other block, depend on the change."""
+        if self.bug == "B17":
+            return case(self.case).cluster == 1
+        return not any(op.op == "read" for role in case(self.case).program.pipeline.roles for _, _, op in role.ops())
 
     def _is_last(self) -> bool:
         """Whether no wait for a barrier comes behind the changed line."""
@@ -261,24 +275,36 @@ def broken_kernel(name: str, one: Break) -> Broken | str:
         return f"{error.diagnostic.code}: {error.diagnostic.because}"
 
 
+_MEET = r"(?:__syncthreads\(\);|la_cluster_arrive\(\), la_cluster_wait\(\);)"
+_WAIT = r"la_wait_phase(?:_cluster)?\((barriers[^;]*), (\d+), (k\w*|0), gave_up\);"
+_REMOTE = r"la_arrive_remote(?:_relaxed)?\(([^;]*), [^;]*\);"
+_INIT = "slot < {}; ++slot) la_mbarrier_init"
 TEXTS: list[tuple[str, str, str, str]] = [
-    ("B13", "no thread waits for the initialisation", r"\n    (?:__syncthreads\(\);|la_cluster_arrive\(\), la_cluster_wait\(\);)\n\n", "\n\n"),
-    ("B13", "a barrier less is initialised", r"slot < (\d+); \+\+slot\) la_mbarrier_init", r"slot < \1 - 1; ++slot) la_mbarrier_init"),
+    ("B13", "no thread waits for the initialisation", rf"\n    {_MEET}\n\n", "\n\n"),
+    ("B13", "a barrier less is initialised", r"slot < (\d+); \+\+slot\) la_mbarrier_init", _INIT.format(r"\1 - 1")),
     ("B20", "no barrier of the role", r"la_role_barrier\([^;]*\);", ";"),
     ("B20", "a barrier of the block in a role", r"la_role_barrier\([^;]*\);", "__syncthreads();"),
     ("B9", "a warp arrives before all of its lanes are through", r"la_sync_warp\(\);\n *if \(leader\)", "if (leader)"),
     ("B5", "every thread arrives", r"if \((?:leader|issuer)\) (la_arrive)", r"\1"),
     ("B15", "no fence before multiplies", r"la_wgmma_fence\(\);", ";"),
-    ("B21", "a remote arrival at the own barrier", r"la_arrive_remote(?:_relaxed)?\(([^;]*), [^;]*\);", r"la_arrive(\1);"),
-    ("B21", "waits look once", r"la_wait_phase(?:_cluster)?\((barriers[^;]*), (\d+), (k\w*|0), gave_up\);", r"la_wait_parity(\1);"),
-    ("B14", "another thread waits for the stores", r"if \(issuer\) la_store_wait_read", "if (t == 33) la_store_wait_read"),
+    ("B21", "a remote arrival at the own barrier", _REMOTE, r"la_arrive(\1);"),
+    ("B21", "waits look once", _WAIT, r"la_wait_parity(\1);"),
+    ("B14", "another thread waits for the stores", r"if \(issuer\) (la_store_wait_read)", r"if (t == 33) \1"),
     ("B17", "the block does not meet at its end", r"\*failed = gave_up;\n    [^\n]*\n", "*failed = gave_up;\n"),
-]  # fmt: skip
+]
 """Class, what, and what text becomes which."""
 
 
 AT_END = "an arrival behind the last wait: nobody hears of it"
-RARE = {"arrive empty: index +1": "hangs only if the loader is late by a whole iteration when it first waits"}
+UNREAD = {
+    "a warp arrives before": "the lanes of a warp leave the wait for multiplies together",
+    "the block does not meet at its end": "only the status word depends on it",
+}
+RARE = {
+    "arrive empty: index +1": "hangs only if the loader is late by a whole iteration when it first waits",
+    "wait turn0: missing": "turns order consumers for speed: only the named phases of turns go wrong",
+    "wait full_q: behind mma": "the text of both operands is that of the second",
+}
 HIDDEN = {
     "a warp arrives before": "the lanes of a warp leave the wait for multiplies together",
     "waits look once": "on the CPU a wait is over or waits for good: there is no time",

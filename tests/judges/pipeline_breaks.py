@@ -1,10 +1,10 @@
 """Every single way that is known to break a pipeline, tried on a document, and what may then go wrong.
 
 A class is a row of the table of known bugs: B1 no bytes expected, B2 other bytes, B3 bytes and arrival in the wrong
-order, B4 first parity, B5 number of arrivals, B6 no wait or no release, B7 early release, B8 number of stages, B9 a lap,
-B10 counters, B11 roles that run differently often, B12 fences, B14 groups of stores, B15 groups of multiplies,
-B16 clusters, B17 the end of the kernel, B18 slots, B19 resources, B20 barriers of roles. B13 (initialisation of
-barriers), and B21 (a wait that does not loop, scopes) are not in a document; ``broken_kernels`` breaks the text.
+order, B4 first parity, B5 number of arrivals, B6 no wait or no release, B7 early release, B8 number of stages, B9 a
+lap, B10 counters, B11 roles that run differently often, B12 fences, B14 groups of stores, B15 groups of multiplies, B16
+clusters, B17 the end of the kernel, B18 slots, B19 resources, B20 barriers of roles. B13 (initialisation of barriers)
+and B21 (a wait that does not loop, scopes) are not in a document; ``broken_kernels`` breaks the text.
 """
 
 from __future__ import annotations

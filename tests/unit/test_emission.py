@@ -188,6 +188,16 @@ def test_accumulators_are_used_behind_a_wait() -> None:
             changed(program, pipeline=pipeline, workers=workers(program, 1, loops=loops))
 
 
+def test_the_last_multiplies_are_waited_for() -> None:
+    program = gemm_kernel((64, 64, 192), form=Form(64, 64, 1, stages=2)).emitted.program
+    load, math, store = program.pipeline.roles
+    wrong = (dataclasses.replace(math, loop=(*math.loop[:4], *math.loop[5:])), dataclasses.replace(store, loop=()))
+    loops = (program.workers[1].loops[0], dataclasses.replace(program.workers[1].loops[1], bodies=()))
+    with pytest.raises(MalformedError, match="wait for its last multiplies"):
+        pipeline = dataclasses.replace(program.pipeline, roles=(load, *wrong))
+        changed(program, pipeline=pipeline, workers=workers(program, 1, loops=loops))
+
+
 def test_buffers_of_equal_roles_are_equal_and_follow_each_other() -> None:
     """Their text has one number of slots, and one distance from role to role."""
     program = gemm_kernel((128, 64, 64), form=Form(128, 64, 2, stages=2)).emitted.program
