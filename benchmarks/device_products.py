@@ -101,7 +101,8 @@ def made(case: Case) -> tuple[MatmulKernel, bytes] | str:
     shape, dtype, majors, form = case
     sides = {f"major_{side}": "K" if major == "K" else "MN" for side, major in zip("ab", majors, strict=True)}
     try:
-        kernel = gemm_kernel(shape, dtype, form=form, name="product", **sides)
+        result = "f16" if dtype == "f16" else "bf16"
+        kernel = gemm_kernel(shape, dtype, form=form, result=result, name="product", **sides)
         return kernel, to_cubin(kernel.kernel)
     except Exception as error:
         return f"{type(error).__name__}: {error}"[:400]
