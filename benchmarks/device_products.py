@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import math
+import re
 import statistics
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
@@ -256,7 +257,8 @@ def regret(rows: list[dict[str, Any]]) -> float:
     """The mean factor by which the chosen form is slower than the best of those that were timed."""
     found = []
     for shape in {tuple(row["shape"]) for row in rows}:
-        times = {row["form"]: row["ms"] for row in rows if tuple(row["shape"]) == shape}
+        same = [row for row in rows if tuple(row["shape"]) == shape]
+        times = {re.sub(r"stages=\d+", "stages=0", row["form"]): row["ms"] for row in same}
         even = shape[2] * 2 % 128 == 0
         ranked = [str(form) for _, form in forms(shape, 2, even)]  # type: ignore[arg-type]
         chosen = next(times[form] for form in ranked if form in times)
