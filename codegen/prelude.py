@@ -92,7 +92,6 @@ __device__ __forceinline__ void la_arrive_expect_tx(la_u32 barrier, la_u32 bytes
 // Returns false when the phase did not complete within the limit.
 __device__ __forceinline__ bool la_wait_parity(la_u32 barrier, la_u32 parity)
 {
-#pragma unroll 1
     for (int spin = 0; spin < LA_SPIN_LIMIT; ++spin) {
         la_u32 done;
         asm volatile("{\n"
@@ -216,7 +215,6 @@ CLUSTER_PRELUDE = (
 // As la_wait_parity, for arrivals and bytes that come from other blocks of the cluster.
 __device__ __forceinline__ bool la_wait_parity_cluster(la_u32 barrier, la_u32 parity)
 {
-#pragma unroll 1
     for (int spin = 0; spin < LA_SPIN_LIMIT; ++spin) {
         la_u32 done;
         asm volatile("{\n"

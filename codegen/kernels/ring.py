@@ -82,7 +82,7 @@ def checked_tiles(shape: Sequence[int], tile: Sequence[int], ahead: int) -> tupl
 
 
 def mover(plan: TensorMapPlan, name: str, title: str, multicast: bool = False) -> str:
-    """Return the device function that issues the copies of a tile at an origin; nobody is told to expect the bytes.
+    """Return the device function that issues the copies of a tile at an origin; the caller has the barrier expect them.
 
     Args:
         plan: The plan.

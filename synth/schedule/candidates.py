@@ -18,7 +18,7 @@ class Candidate(Record, code="LA974"):
 
     Args:
         name: What it is called in the answer.
-        issues: (op, copies) for TMA ops: each moves the bytes of its rings in so many copies.
+        issues: (op, copies) for TMA ops: in how many copies each moves the bytes of its rings.
         turns: (op, bank turns) for ops on ``shared``, ``cuda`` or ``sfu``: cycles that its accesses take besides.
         bytes: (ring, bytes) where a layout has other sizes, as with padding.
     """

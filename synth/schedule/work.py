@@ -46,7 +46,7 @@ class WorkOp(Record, code="LA974", json="name unit occupancy latency warps? regi
         unit: ``"tma"``, ``"tensor"``, ``"cuda"``, ``"sfu"`` or ``"shared"``.
         occupancy: Cycles for which no other op can use the unit.
         latency: Cycles until its result is there; at least 1, at least the occupancy.
-        warps: The role that runs it has at least so many.
+        warps: Least number of warps of the role that runs it.
         registers: Of a thread, held through all iterations (an accumulator).
         result: Registers of a thread from its start to the end of the last op that takes its result from registers.
         variable: Whether its latency varies; no role runs both such ops and others.

@@ -122,6 +122,7 @@ def answers() -> Iterator[Any]:
     yield prove_symbolic(plan)
     yield la.wgmma("A", "bf16", smem="Sw<3,3,3> o 0 o (64,64):(64,1)")
     yield la.suggest(Tensor((4096, 8192)), (128, 64))
+    yield la.pipeline.schedule(la.pipeline.gemm_work(m=128, n=128, k=64, dtype="bf16", consumers=2))
     yield throughput(plain_ring(3), {"tma_load": 100.5, "mma": 7})
     yield la.explain("Sw<3,3,3> o 0 o (64,64):(64,1)")
     yield la.banks(mma_operand("A", (16, 16), (1, 1), 2), "(16,16):(16,1)")
@@ -235,7 +236,8 @@ VALUES = {
     "Kind": "fact", "Multiply": "fact", "ReadPattern": "fact", "Target": "fact", "Law": "law",
     "Patch": "line of PTX", "KernelSource": "source text", "ArrayKernel": "source text",
     "MatmulKernel": "source text", "AttentionKernel": "source text", "Emitted": "source text",
-    "Form": "argument of a kernel", "DeviceInfo": "device", "WgmmaTiles": "argument of a kernel",
+    "Form": "argument of a kernel", "Work": "argument of a schedule", "DeviceInfo": "device",
+    "WgmmaTiles": "argument of a kernel",
     "Multiple": "condition, as it was given", "AtLeast": "condition, as it was given",
     "Spread": "condition, as it was given",
 }  # fmt: skip
