@@ -19,9 +19,10 @@ def test_right_kernels_are_right_with_and_without_delays(name: str) -> None:
         assert unlike(Broken(name, "", "", right(name, delays))) == ""
 
 
+@pytest.mark.nightly(one_of=3)
 @pytest.mark.parametrize("name", CASES)
 def test_a_mistake_is_read_from_the_text(name: str, portion: Portion) -> None:
-    drawn = portion(list(breaks(case(name).program.pipeline.to_json(), together=True))[::8])
+    drawn = portion(list(breaks(case(name).program.pipeline.to_json(), together=True))[::12])
     kernels = [made for one in drawn if isinstance(made := broken_kernel(name, one), Broken)]
     for made in [*kernels, *portion(list(broken_texts(name)))]:
         assert unlike(made) or made.unread, f"{made.bug} {made.what}"

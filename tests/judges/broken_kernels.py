@@ -302,6 +302,7 @@ UNREAD = {
 }
 RARE = {
     "arrive empty: index +1": "hangs only if the loader is late by a whole iteration when it first waits",
+    "arrive empty_k: index -1": "hangs only if the loader is late by a whole iteration when it waits",
     "wait turn0: missing": "turns order consumers for speed: only the named phases of turns go wrong",
     "wait full_q: behind mma": "the text of both operands is that of the second",
 }

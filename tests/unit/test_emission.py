@@ -218,8 +218,8 @@ def test_the_last_multiplies_are_waited_for() -> None:
     load, math, store = program.pipeline.roles
     wrong = (dataclasses.replace(math, loop=(*math.loop[:4], *math.loop[5:])), dataclasses.replace(store, loop=()))
     loops = (program.workers[1].loops[0], dataclasses.replace(program.workers[1].loops[1], bodies=()))
+    pipeline = dataclasses.replace(program.pipeline, roles=(load, *wrong))
     with pytest.raises(MalformedError, match="wait for its last multiplies"):
-        pipeline = dataclasses.replace(program.pipeline, roles=(load, *wrong))
         changed(program, pipeline=pipeline, workers=workers(program, 1, loops=loops))
 
 
