@@ -456,6 +456,13 @@ static inline void la_arrive_remote(la_u32 barrier, la_u32 rank, unsigned line =
 
 #define la_arrive_remote_relaxed la_arrive_remote
 static inline void la_prefetch_tensor_map(const la_tensor_map*) {}
+static inline void la_sleep(la_u32 nanoseconds)
+{
+    for (la_u32 rounds = nanoseconds / 128; rounds; --rounds) {  // the other threads run meanwhile
+        ++la_host::here->run->progress;
+        la_host::yield();
+    }
+}
 
 #define LA_HOST_COPIES(many, args, list)                                                                             \
     static inline void la_tma_load_multicast_##many##d(                                                              \

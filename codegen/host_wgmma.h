@@ -62,6 +62,8 @@ struct Accumulator {
 
 struct Warpgroup {
     Multiply* first;   // in order of their numbers
+    Multiply* read;    // those that have run, while a warp has not waited for them yet, latest first
+    la_u32 waited[4];  // what each warp knows to be done
     la_u32 computed;   // multiplies that have run
     la_u32 everyone;   // multiplies that all four warps have issued
     la_u32 issued[4], groups[4], ends[4][MOST_GROUPS];
@@ -77,8 +79,10 @@ struct Multiplies { Warpgroup groups[MAX_THREADS / 128]; Multiply* spare; };
 inline void free_multiplies(void* pointer)
 {
     Multiplies& all = *(Multiplies*)pointer;
-    for (Warpgroup& group : all.groups)
+    for (Warpgroup& group : all.groups) {
         while (Multiply* each = group.first) { group.first = each->next; std::free(each); }
+        while (Multiply* each = group.read) { group.read = each->next; std::free(each); }
+    }
     while (Multiply* each = all.spare) { all.spare = each->next; std::free(each); }
     std::free(pointer);
 }
@@ -316,6 +320,23 @@ inline void commit()
     group.ends[warp][++group.groups[warp] % MOST_GROUPS] = group.issued[warp];
 }
 
+// A warp knows that multiplies up to a number are done. Others may still read: a wait is for the warp's own part.
+inline void give_back_operands(Multiplies& all, Warpgroup& group, int warp, la_u32 target)
+{
+    if ((int)(target - group.waited[warp]) > 0) group.waited[warp] = target;
+    la_u32 least = target;
+    for (la_u32 waited : group.waited) least = (int)(waited - least) < 0 ? waited : least;
+    for (Multiply** at = &group.read; *at;) {
+        Multiply* each = *at;
+        if ((int)(least - each->number) < 0) { at = &each->next; continue; }
+        *at = each->next;
+        release_operands(*each);
+        --here->multiplies_in_flight;
+        each->next = all.spare;
+        all.spare = each;
+    }
+}
+
 // One warp waits: what must be done runs, and accumulators that no later multiply adds to get their values.
 inline void finish_multiplies(la_u32 pending)
 {
@@ -328,13 +349,12 @@ inline void finish_multiplies(la_u32 pending)
     while ((int)(group.computed - target) < 0) {
         Multiply* each = group.first;
         group.first = each->next;
-        release_operands(*each);
         compute(group, *each);
         ++group.computed;
-        --here->multiplies_in_flight;
-        each->next = all.spare;
-        all.spare = each;
+        each->next = group.read;
+        group.read = each;
     }
+    give_back_operands(all, group, warp, target);
     for (Accumulator& each : group.accumulators[warp]) {
         if (!each.used || (int)(target - each.last) < 0) continue;
         each.used = group.fenced[warp] = false;

@@ -91,7 +91,9 @@ class KernelSource:
         checked_int(self.image_bytes, "image_bytes", 0, 2**31, where)
         for kind, most in (("barriers", MAX_SMEM_BYTES), ("roles", MAX_THREADS // 32)):
             for name, first, many in getattr(self, kind):
-                checked_name(name)
+                if not isinstance(name, str) or not name.isprintable() or not name:
+                    because = f"a name of {kind} must be printable text, not {shown(name)}"
+                    raise MalformedError(Diagnostic("LA506", "this is not a kernel", (where,), because))
                 checked_int(first, f"the first of {kind}", 0, most, where)
                 checked_int(many, f"the number of {kind}", 1, most + 1, where)
         if isinstance(self.grid, str):

@@ -279,6 +279,23 @@ __device__ __forceinline__ void la_wait_phase_cluster(la_u32 barrier, la_u32 par
 )
 """What blocks of a cluster need besides ``PRELUDE``."""
 
+DELAY_PRELUDE = r"""
+#ifndef LA_HOST
+__device__ __forceinline__ void la_sleep(la_u32 nanoseconds) { asm volatile("nanosleep.u32 %0;" :: "r"(nanoseconds)); }
+#endif
+
+// Delays a warp before an op: mostly a little, one time in four by up to 8 microseconds.
+__device__ __forceinline__ void la_delay(la_u32 seed, la_u32 op, la_u32 k)
+{
+    la_u32 x = (seed * 64 + op) * 0x9E3779B9u ^ (k * 0x85EBCA6Bu + (blockIdx.x * 32 + threadIdx.x / 32) * 0xC2B2AE35u);
+    x = (x ^ x >> 16) * 0x7FEB352Du;
+    x = (x ^ x >> 15) * 0x846CA68Bu;
+    x ^= x >> 16;
+    la_sleep(x >> 8 & (x & 3 ? 0xFFu : 0x1FFFu));
+}
+"""
+"""Delays for tests, by a hash of a seed, the warp, the op and its iteration."""
+
 _WGMMA_COMMON = r"""#ifndef LA_HOST
 __device__ __forceinline__ void la_wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ __forceinline__ void la_wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }

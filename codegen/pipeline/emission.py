@@ -6,6 +6,7 @@ up lets the role run on without waiting, so that the kernel ends with a status t
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from string import Template
@@ -15,7 +16,7 @@ from layoutalg.codegen.kernel import STATUS_DONE, STATUS_TIMEOUT, KernelSource, 
 from layoutalg.codegen.kernels.answer import fitting
 from layoutalg.codegen.pipeline.program import CHECK, SLOT_ALIGN, WARP, Loop, Program, Worker
 from layoutalg.codegen.portable import TENSOR_PRELUDE
-from layoutalg.codegen.prelude import CLUSTER_PRELUDE, PIPELINE_PRELUDE
+from layoutalg.codegen.prelude import CLUSTER_PRELUDE, DELAY_PRELUDE, PIPELINE_PRELUDE
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic
 from layoutalg.ground.verdict import Proved, Unknown
 from layoutalg.proofs.pipeline.decision import verify
@@ -92,7 +93,15 @@ class Emitted:
         return f"{role} gave up in iteration {k}: {op}"
 
 
-def emit(program: Program, name: str, target: str = "sm_90a", *, title: str = "", unproved: bool = False) -> Emitted:
+def emit(
+    program: Program,
+    name: str,
+    target: str = "sm_90a",
+    *,
+    title: str = "",
+    unproved: bool = False,
+    delays: int | None = None,
+) -> Emitted:
     """Return the kernel of a program.
 
     Args:
@@ -101,6 +110,7 @@ def emit(program: Program, name: str, target: str = "sm_90a", *, title: str = ""
         target: Architecture.
         title: What it does, for the text.
         unproved: Whether a pipeline that is not proved may be emitted; the text then says so.
+        delays: Seed of delays before every op, up to 8 microseconds, for tests; the text then says so.
 
     Raises:
         AdmissibilityError: LA986: the pipeline is refuted, or not proved.
@@ -108,17 +118,20 @@ def emit(program: Program, name: str, target: str = "sm_90a", *, title: str = ""
     """
     checked_name(name)
     CHECK.kind(program, Program, "program")
+    if delays is not None:
+        CHECK.integer(delays, "delays", 0, 1 << 32)
     memory = placed(program, target)
     found = verify(program.pipeline, target)
     proof = found if isinstance(found, Proved) else None
     if proof is None and not unproved:
         because = found.reason if isinstance(found, Unknown) else str(found)
         raise AdmissibilityError(Diagnostic("LA986", "the pipeline is not proved", (f"kernel {name}",), because))
-    writer = _Writer(program, memory)
+    writer = _Writer(program, memory, delays)
     roles = "".join([writer.worker(worker, first) for worker, first in program.firsts()])
     lines = title.splitlines()
     lines += ["Pipeline: " + (f"safe for every N >= {program.pipeline.least}" if proof else "NOT PROVED") + "."]
     lines += str(program.pipeline).splitlines()[1:]
+    lines += [f"Every op is delayed at random, seed {delays}: for tests."] * (delays is not None)
     inits = []
     for barrier, ring in program.pipeline.barriers:
         each = f"la_mbarrier_init(shared + {memory.barriers[barrier]} + {BARRIER_BYTES} * slot, {ring.count});"
@@ -126,6 +139,7 @@ def emit(program: Program, name: str, target: str = "sm_90a", *, title: str = ""
     maps = [name for kind, name in program.parameters if kind == MAP_TYPE]
     inits += [f"        la_prefetch_tensor_map(&{name});\n" for name in maps]
     prelude = TENSOR_PRELUDE + PIPELINE_PRELUDE + CLUSTER_PRELUDE * (program.pipeline.cluster > 1)
+    prelude += DELAY_PRELUDE * (delays is not None)
     threads, cluster = program.warps * WARP, program.pipeline.cluster
     parameters = (*program.parameters, ("int*", "status"))
     text = _KERNEL.format(
@@ -241,8 +255,8 @@ def _arrivals(op: Op, bar: str, ordinary: bool) -> list[str]:
 class _Writer:
     """Writes the text of roles; collects the waits that can give up."""
 
-    def __init__(self, program: Program, memory: Memory) -> None:
-        self.program, self.memory = program, memory
+    def __init__(self, program: Program, memory: Memory, delays: int | None) -> None:
+        self.program, self.memory, self.delays, self.places = program, memory, delays, itertools.count()
         self.rings = program.pipeline.rings
         self.waits: list[tuple[str, str]] = []
         self.ids = 1  # barrier 0 is that of __syncthreads
@@ -413,7 +427,7 @@ class _Role:
         depth = self.writer.rings[op.buf]
         slot, _ = self._slot(part, op, op.buf)
         mine = self.worker.equal and op.buf.endswith("0")
-        name = op.buf[:-1] if mine else op.buf
+        name = (op.buf[:-1] if mine else op.buf).replace(".", "_")
         parts = [f"{first}"] if first else []
         parts += [f"{stride} * {slot}"] if slot != "0" else []
         parts += [f"{stride * depth} * which"] if mine else []
@@ -425,7 +439,7 @@ class _Role:
         self, place: int, part: Part, op: Op, seen: _Threads, multiplied: set[str], current: dict[str, str]
     ) -> list[str]:
         """The lines of one op."""
-        lines, elected, where = [], self.worker.elected, f"{part}[{place}]"
+        lines, elected, where = self._delay(part), self.worker.elected, f"{part}[{place}]"
         single = not elected and self.worker.warps == 1
         per_warp = op.op == "arrive" and not elected and op.n == self.worker.warps
         if not elected and seen.must_meet(op) and not (op.op == "arrive" and (per_warp or op.n > 1)):
@@ -466,6 +480,11 @@ class _Role:
             names = current | ({"bar": f"({bar})"} if bar else {}) | ({"mask": _mask(op)} if op.multicast else {})
             lines += self._body(where, op, names)
         return lines
+
+    def _delay(self, part: Part) -> list[str]:
+        """The call that delays an op, if there is one."""
+        seed, k = self.writer.delays, self.k if part != "pre" else "0"
+        return [] if seed is None else [f"la_delay({seed}u, {next(self.writer.places)}, {k});"]
 
     def _body(self, where: str, op: Op, names: dict[str, str]) -> list[str]:
         text = self.bodies[where]

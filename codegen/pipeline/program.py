@@ -1,21 +1,21 @@
 """What a kernel needs beside its pipeline: the warps of each role, and the C text of the ops that move or use data.
 
 All synchronisation follows from the pipeline. Text of an op may use ``$A`` (the shared address of the slot of buffer A
-that the op, or the last op before it on A, names), ``$A_byte`` (the same from ``la_shared()``, for ``la_shared_...``),
-``$bar`` (the op's barrier), ``$mask`` (the CTAs of a multicast copy), and the C names ``k`` (the iteration), ``step``
-and ``turn`` (see ``Loop``), ``t`` (the thread in its role), ``which`` (the role among equal ones), and the kernel's
-parameters.
+that the op, or the last op before it on A, names; dots become underscores), ``$A_byte`` (the same from ``la_shared()``,
+for ``la_shared_...``), ``$bar`` (the op's barrier), ``$mask`` (the CTAs of a multicast copy), and the C names ``k``
+(the iteration), ``step`` and ``turn`` (see ``Loop``), ``t`` (the thread in its role), ``which`` (the role among equal
+ones), and the kernel's parameters.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from layoutalg.codegen.plans import upheld
 from layoutalg.ground.check import Checker
 from layoutalg.ground.record import Checked
-from layoutalg.proofs.pipeline.document import Op, Pipeline, Role
+from layoutalg.proofs.pipeline.document import MOST_BYTES, PARTS, Op, Pipeline, Role
 from layoutalg.proofs.tensormap import TensorMapPlan
 
 CHECK = Checker("LA985", "cannot emit this pipeline")
@@ -118,11 +118,16 @@ class Program(Checked, code="LA985"):
             raise CHECK.malformed("workers", f"must run each role once: {', '.join(roles)}", run)
         if self.pipeline.reset:
             raise CHECK.malformed("pipeline", "must not let its counters start again", self.pipeline.reset)
+        for name, slots in self.pipeline.rings.items():
+            CHECK.integer(slots, f"slots of {name}", 1)
+        for name, barrier in self.pipeline.barriers:
+            CHECK.integer(barrier.count, f"count of {name}", 1, MOST_BYTES + 1)
         if self.pipeline.tensors:
             raise CHECK.malformed("pipeline", "must have its buffers in shared memory", sorted(self.pipeline.tensors))
         for worker in self.workers:
             for loop in worker.loops:
                 self._loop(worker, loop, [roles[name] for name in worker.names(loop)])
+            self._accumulators([roles[worker.names(loop)[0]] for loop in worker.loops])
         for name, plan in self.plans:
             self._plan(name, upheld(plan))
         if sum([worker.all_warps for worker in self.workers]) > MOST_WARPS:
@@ -164,8 +169,25 @@ class Program(Checked, code="LA985"):
                 because = f"must be one of {sorted(self.arrivals(worker))}: one thread, each warp, or every thread"
                 raise CHECK.malformed(f"n of {loop.role}.{place}", because, op.n)
 
+    def _accumulators(self, roles: Sequence[Role]) -> None:
+        """Registers are not in a document: results of multiplies are there for others, or at all, behind a wait."""
+        running = None
+        for part in PARTS:
+            for role in roles:
+                for place, op in enumerate(getattr(role, part)):
+                    if op.op == "mma":
+                        running = role
+                    elif op.op == "mma_wait" and op.n == 0:
+                        running = None
+                    elif running not in (None, role) and op.op in ("read", "write"):
+                        rule = f"must come behind mma_wait 0: multiplies of {running.name} may still write accumulators"
+                        raise CHECK.malformed(f"{role.name}.{part}[{place}]", rule, op)
+        if running is not None:
+            raise CHECK.malformed(running.name, "must wait for its last multiplies: mma_wait 0", running.name)
+
     def _ops(self, role: Role, which: int) -> list[tuple[str, int, str, dict[str, object]]]:
         """What the text of a role depends on: of a barrier its slots, of the only slot no index."""
+        buffers = dict(self.pipeline.buffers)
         found: list[tuple[str, int, str, dict[str, object]]] = []
         for part, place, op in role.ops():
             rest: dict[str, object] = {key: value for key, value in op.to_json().items() if key != "buf"}
@@ -173,6 +195,10 @@ class Program(Checked, code="LA985"):
                 rest["bar"] = self.pipeline.rings[op.bar]
             if op.op == "arrive" and rest["bar"] == 1 and op.off > 0:
                 del rest["off"]
+            if op.buf:  # those of equal roles follow each other
+                mine = which * op.buf.endswith(str(which))
+                ring = buffers[op.buf]
+                rest["buf"] = list(buffers).index(op.buf) - mine, ring.slots, ring.bytes
             found.append((part, place, own(op.buf, which), rest))
         return found
 

@@ -315,6 +315,8 @@ class _Comparison:
             if [event.address for event in everyone[0]] != [event.address for event in everyone[1]]:
                 because = f"threads pass {len(everyone[0])} and {len(everyone[1])} barriers of the block"
                 raise self.differs(because, at, None, None, "EMIT_BAR")
+        if self.cluster > 1:
+            self.met_at_end(threads)
         workers: dict[tuple[int, int], list[Role]] = {}
         roles = {role.name: role for role in self.pipeline.roles}
         for name, first, many in self.kernel.roles:
@@ -330,6 +332,14 @@ class _Comparison:
             for event in threads[at]:
                 if event.kind in _COMPARED:
                     raise self.differs("a thread of no role synchronises", at, None, event, "EMIT_ORDER")
+
+    def met_at_end(self, threads: dict[_At, tuple[Event, ...]]) -> None:
+        """A block that has left has no barriers and no memory: the blocks of a cluster meet behind the last op."""
+        for at, given in threads.items():
+            left = next((event for event in reversed(given) if event.kind in (*_COMPARED, "cluster_wait")), None)
+            if left is not None and left.kind != "cluster_wait":
+                because = "the blocks of the cluster do not meet behind the last op"
+                raise self.differs(because, at, None, left, "EMIT_BAR")
 
     def meets(self, event: Event) -> bool:
         """Whether it is a barrier of all threads of the block."""
@@ -438,6 +448,7 @@ class _Comparison:
     def handed_over(self, wanted: list[Step], done: dict[_At, _Done]) -> None:
         """What threads did before another one signals for them is separated from it by a barrier of threads."""
         latest = {at: part.latest(wanted) for at, part in done.items()}
+        multiplied = {step.op.buf for step in wanted if step.op.op == "mma"}
         for place, step in enumerate(wanted):
             op, share = step.op, [at for at in done if place in done[at].performed]
             for one in done:
@@ -447,6 +458,8 @@ class _Comparison:
                     after |= dict.fromkeys(_TOUCHES, near or share)
                 if op.op in ("arrive", "write"):
                     after["bulk_wait"] = share
+                if op.op == "write" and op.buf in multiplied:  # a wait is for the warp's own part of a multiply
+                    after["mma_wait"] = share
                 for kind in _AFTER.get(op.op, ()):
                     after[f"{kind} {op.buf}[{step.buf}]"] = share
                 for key, others in after.items():

@@ -136,6 +136,7 @@ class Thread:
         self.others, self.shuffled = others or {}, list[tuple[int, Value]]()
         self.program, self.arguments, self.lane, self.threads = program, arguments, thread % 32, threads
         self.events: list[Event] = []
+        self.looked: tuple[int, int] | None = None  # barrier and parity of a wait that has not passed
         self.memory: dict[int, Value] = {}
         self.place = 0
         rank, first = block % cluster, {"tid": thread, "ntid": threads, "ctaid": block, "nctaid": blocks}
@@ -294,10 +295,14 @@ def _noted(kind: str, entries: Mapping[str, int], thread: Thread, now: Instructi
             found["numbers"] = tuple([(thread.operand(now, place) & 0x3FFF) << 4 for place in starts])
         elif place < len(now.operands):
             found[entry] = thread.operand(now, place)
+    if kind == "wait":  # the first look is always too early: who does not look again does not wait
+        looked = found["address"], found["value"]
+        thread.looked = looked if thread.looked != looked else None
+        thread.write(now.operands[0], int(thread.looked is None))
+        if thread.looked:
+            return
     thread.events.append(Event(kind, now.line, **found))
-    if kind == "wait":
-        thread.write(now.operands[0], 1)
-    elif kind in ("arrive", "arrive_tx", "mma", "read"):
+    if kind in ("arrive", "arrive_tx", "mma", "read"):
         _opaque(thread, now)
 
 

@@ -236,6 +236,15 @@ def test_products_do_what_their_pipelines_say(cluster: int, behind: int) -> None
         assert wrong.witness.get("op") == (op if cluster > 1 else op.replace("@0", "")), str(wrong)
 
 
+def test_a_wait_that_looks_once_is_none() -> None:
+    """The first look of every wait is too early."""
+    kernel, pipeline = copy_kernel((300, 4096), "bf16").kernel, copy_pipeline(4, 2, 16384, 16384)
+    once = replace(kernel, text=kernel.text.replace("LA_SPIN_LIMIT (1 << 18)", "LA_SPIN_LIMIT 1"))
+    found = mismatch(once, pipeline, persistent(160, [None, None, 0, None]))
+    assert found is not None
+    assert (found.rule, found.witness["op"]) == ("EMIT_ORDER", "load.loop[0]")
+
+
 def _asm(text: str) -> str:
     return f'    la_u32 x = at;\n    asm volatile("{text}" : "+r"(x) :: "memory");'
 

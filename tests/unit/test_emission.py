@@ -11,11 +11,15 @@ import pytest
 from layoutalg.codegen import hostsim
 from layoutalg.codegen.cuda import MAP_TYPE
 from layoutalg.codegen.kernels.copy import copy_pipeline
+from layoutalg.codegen.kernels.gemm import gemm_kernel
+from layoutalg.codegen.kernels.gemm_forms import Form
 from layoutalg.codegen.kernels.ring import mover, tile_plan
 from layoutalg.codegen.launch import place_map
 from layoutalg.codegen.pipeline.emission import Emitted, emit, launch_registers
 from layoutalg.codegen.pipeline.program import Loop, Program, Worker
 from layoutalg.ground.errors import AdmissibilityError, InfeasibleError, MalformedError
+from layoutalg.proofs.pipeline.building import Builder
+from layoutalg.proofs.pipeline.decision import Proved, verify
 from layoutalg.proofs.pipeline.document import Barrier, Buffer, Op, Pipeline, Role
 
 needs_compiler = pytest.mark.skipif(hostsim.compiler() is None, reason="no C++ compiler")
@@ -101,6 +105,30 @@ def test_a_ring_hands_every_tile_over_once(stages: int, warps: int, arrive: int,
 
 
 @needs_compiler
+def test_a_pipeline_of_the_builder_is_emitted() -> None:
+    """Its names have dots."""
+    block = Builder(stages=3)
+    tiles = block.ring("tiles", T=BYTES)
+    tiles.acquire(block.role("load")).load().commit()
+    tiles.wait(block.role("use")).read().release()
+    plan = load_plan(5)
+    read = "for (la_u32 i = 0; i < 16; ++i) sums[t] += (k + 1) * la_shared_load_b32($tiles_T_byte + 4 * (t + i * 32));"
+    workers = (
+        Worker((Loop("load", (("loop[2]", f"step_load(&from, $tiles_T, $bar, k * {ROWS}, 0);"),)),), elected=True),
+        Worker((Loop("use", (("loop[1]", read),)),)),
+    )
+    parameters = ((MAP_TYPE, "from"), ("la_u32*", "sums"), ("int", "n"))
+    before = mover(plan, "step_load", "Loads a tile.")
+    program = Program(block.pipeline(), workers, parameters, "n", plans=(("tiles.T", plan),), before=before)
+    made = emit(program, "ring")
+    assert [name for name, _, _ in made.kernel.barriers] == ["tiles.full", "tiles.empty"]
+    fault, status, sums, wanted = run(made, 5, 5, 1, seed=3)
+    assert hostsim.FAULTS[fault] == "none"
+    assert [made.gave_up(word) for word in status] == [""]
+    assert np.array_equal(sums, wanted)
+
+
+@needs_compiler
 def test_a_wait_that_gives_up_is_named() -> None:
     """The consumer hands back nothing: after as many tiles as slots the loader waits in vain."""
     pipeline = ring(2, 1, 1)
@@ -139,6 +167,10 @@ def workers(program: Program, place: int, **fields: Any) -> tuple[Worker, ...]:
     return tuple(found)
 
 
+def rings(program: Program, count: int, slots: int) -> Any:
+    return (("full", Barrier(count, slots)), *program.pipeline.barriers[1:])
+
+
 REFUSED = [
     (lambda p: changed(p, workers=p.workers[:1]), "each role once"),
     (lambda p: changed(p, workers=(*p.workers, p.workers[1])), "each role once"),
@@ -153,6 +185,8 @@ REFUSED = [
     (lambda p: changed(p, workers=workers(p, 1, warps=3)), "one thread, each warp, or every thread"),
     (lambda p: changed(p, workers=workers(p, 1, registers=100)), "multiple of 8"),
     (lambda p: changed(p, pipeline=dataclasses.replace(p.pipeline, reset=2)), "start again"),
+    (lambda p: changed(p, pipeline=dataclasses.replace(p.pipeline, barriers=rings(p, 0, 2))), "count of full"),
+    (lambda p: changed(p, pipeline=dataclasses.replace(p.pipeline, barriers=rings(p, 1, 0))), "slots of full"),
     (lambda p: changed(p, plans=(("X", p.plans[0][1]),)), "plans"),
     (lambda p: changed(p, plans=(("Out", p.plans[0][1]),)), "at least the plan's"),
 ]
@@ -162,6 +196,41 @@ REFUSED = [
 def test_what_no_kernel_can_be_is_refused(change: Any, words: str) -> None:
     with pytest.raises(MalformedError, match=words):
         change(summing(ring(2, 2, 2), 2, 3))
+
+
+def test_accumulators_are_used_behind_a_wait() -> None:
+    """No proof asks for it: what is in registers is not in a document."""
+    program = gemm_kernel((64, 64, 192), form=Form(64, 64, 1, stages=3, behind=1)).emitted.program
+    math, store = program.pipeline.roles[1:]
+    for loop in (store.loop[1:], (dataclasses.replace(store.loop[0], n=1), *store.loop[1:])):
+        wrong = dataclasses.replace(store, loop=loop)
+        pipeline = dataclasses.replace(program.pipeline, roles=(program.pipeline.roles[0], math, wrong))
+        assert isinstance(verify(pipeline), Proved)
+        moved = dict(program.workers[1].loops[1].bodies)
+        places = (("loop[1]", moved["loop[2]"]), ("loop[3]", moved["loop[4]"])) if len(loop) == 5 else moved.items()
+        loops = (program.workers[1].loops[0], dataclasses.replace(program.workers[1].loops[1], bodies=tuple(places)))
+        with pytest.raises(MalformedError, match="behind mma_wait 0: multiplies of math0"):
+            changed(program, pipeline=pipeline, workers=workers(program, 1, loops=loops))
+
+
+def test_the_last_multiplies_are_waited_for() -> None:
+    program = gemm_kernel((64, 64, 192), form=Form(64, 64, 1, stages=2)).emitted.program
+    load, math, store = program.pipeline.roles
+    wrong = (dataclasses.replace(math, loop=(*math.loop[:4], *math.loop[5:])), dataclasses.replace(store, loop=()))
+    loops = (program.workers[1].loops[0], dataclasses.replace(program.workers[1].loops[1], bodies=()))
+    pipeline = dataclasses.replace(program.pipeline, roles=(load, *wrong))
+    with pytest.raises(MalformedError, match="wait for its last multiplies"):
+        changed(program, pipeline=pipeline, workers=workers(program, 1, loops=loops))
+
+
+def test_buffers_of_equal_roles_are_equal_and_follow_each_other() -> None:
+    """Their text has one number of slots, and one distance from role to role."""
+    program = gemm_kernel((128, 64, 64), form=Form(128, 64, 2, stages=2)).emitted.program
+    a, b, first, second = program.pipeline.buffers
+    deep = (second[0], dataclasses.replace(second[1], slots=2))
+    for buffers in ((a, b, first, deep), (first, a, b, second), (a, b, second, first)):
+        with pytest.raises(MalformedError, match="must have the ops of"):
+            changed(program, pipeline=dataclasses.replace(program.pipeline, buffers=buffers))
 
 
 def test_bytes_that_are_not_the_plans_are_refused() -> None:

@@ -502,7 +502,7 @@ def test_launches_of_clusters_and_seeds_are_checked() -> None:
 
 
 @pytest.mark.parametrize("given", [
-    {"roles": (("a b", 0, 1),)}, {"roles": (("load", -1, 1),)}, {"roles": (("load", 0, 0),)},
+    {"roles": (("", 0, 1),)}, {"roles": (("a\nb", 0, 1),)}, {"roles": (("load", -1, 1),)}, {"roles": (("load", 0, 0),)},
     {"barriers": (("full", 0, 0),)}, {"barriers": (("full", -8, 1),)},
 ])  # fmt: skip
 def test_names_of_roles_and_barriers_are_checked(given: dict[str, Any]) -> None:
