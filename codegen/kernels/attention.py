@@ -98,6 +98,11 @@ class AttentionKernel(Checked):
             v: V, likewise.
             o: O, like Q.
             status: Array for one status word per block, 1 on success; by default a new array.
+
+        Example:
+            >>> made = attention_kernel((1, 128, 128, 64))
+            >>> len(made.arguments(0x10000, 0x20000, 0x30000, 0x40000))
+            5
         """
         addresses = checked_places(self.arrays, {"q": q, "k": k, "v": v, "o": o})
         if status is None:
@@ -231,6 +236,8 @@ def attention_kernel(
     CHECK.choice(kind, "dtype", RESULTS)
     if columns not in HEADS:
         raise CHECK.malformed("shape", f"must have {' or '.join(map(str, HEADS))} columns", columns)
+    for argument, flag in (("causal", causal), ("ahead", ahead), ("alternate", alternate)):
+        CHECK.kind(flag, bool, argument)
     answer.checked_target(target)
     require_wgmma(target)
     tm, tn = (192 if columns == 64 else 128, 128) if tile is None else answer.checked_shape(tile, 2)
