@@ -257,7 +257,8 @@ def attention_kernel(
     if queries + keys + tm + tn >= MOST_COORDINATE:
         raise CHECK.malformed("shape", f"must have fewer than {MOST_COORDINATE} queries and keys", (queries, keys))
     # beyond these ends nothing changes, and the sum of a query and the shift stays an int
-    last = min(max(CHECK.integer(shift, "shift"), -queries), keys) if causal else None
+    shift = CHECK.integer(shift, "shift")
+    last = min(max(shift, -queries), keys) if causal else None
     sizes = {"Q": (queries, GROUP_ROWS), "K": (keys, tn), "V": (keys, tn), "O": (queries, GROUP_ROWS)}
     plans = {
         side: tile_plan((batches, rows, columns), kind, (1, part, columns), "128B", target,
