@@ -107,7 +107,7 @@ JOBS = {
     "products": Job("matrix products and attention from proved pipelines, beside cuBLAS and cuDNN", "device_products",
                     ("products_dev",), 200, {"kinds": ["square", "odd", "forms", "attention"]}),
     "breaks": Job("kernels with one mistake each: status, wrong numbers, or nothing; right ones under random delays",
-                  "device_breaks", seconds=400, options={"mutants": 200, "seeds": 24}),
+                  "device_breaks", ("breaks_dev",), 400, {"mutants": 200, "seeds": 24}),
     "kernels": Job("kernels that move arrays: every byte, and the bandwidth beside copies", "device_kernels",
                    ("kernels_dev", "kernels_gathers_dev"), 55,
                    {"kinds": ["windows", "plain", "engine", "gathers", "staging"]}),

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.codegen.launch import DeviceTensor, from_dlpack
-from layoutalg.ground.errors import Diagnostic, MalformedError, Repair
+from layoutalg.ground.errors import Diagnostic, MalformedError, Repair, shown
 from layoutalg.ground.record import Checked
 
 Place: TypeAlias = "int | npt.NDArray[Any] | DeviceTensor"
@@ -55,7 +55,7 @@ class ArrayArgument(Checked):
             fits = place.itemsize == self.element_bytes
             rule = "" if fits else f"must have elements of {self.element_bytes} bytes, not {place.itemsize}"
         elif isinstance(place, bool) or not isinstance(place, int) or not 0 < place < 1 << 64:
-            rule = f"must be an array or a nonzero 64-bit address, not {place!r:.40}"
+            rule = f"must be an array or a nonzero 64-bit address, not {shown(place)}"
         else:
             rule = ""
         if not rule and not isinstance(place, int):

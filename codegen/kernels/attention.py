@@ -98,6 +98,11 @@ class AttentionKernel(Checked):
             v: V, likewise.
             o: O, like Q.
             status: Array for one status word per block, 1 on success; by default a new array.
+
+        Example:
+            >>> made = attention_kernel((1, 128, 128, 64))
+            >>> len(made.arguments(0x10000, 0x20000, 0x30000, 0x40000))
+            5
         """
         addresses = checked_places(self.arrays, {"q": q, "k": k, "v": v, "o": o})
         if status is None:
@@ -231,6 +236,8 @@ def attention_kernel(
     CHECK.choice(kind, "dtype", RESULTS)
     if columns not in HEADS:
         raise CHECK.malformed("shape", f"must have {' or '.join(map(str, HEADS))} columns", columns)
+    for argument, flag in (("causal", causal), ("ahead", ahead), ("alternate", alternate)):
+        CHECK.kind(flag, bool, argument)
     answer.checked_target(target)
     require_wgmma(target)
     tm, tn = (192 if columns == 64 else 128, 128) if tile is None else answer.checked_shape(tile, 2)
@@ -250,7 +257,8 @@ def attention_kernel(
     if queries + keys + tm + tn >= MOST_COORDINATE:
         raise CHECK.malformed("shape", f"must have fewer than {MOST_COORDINATE} queries and keys", (queries, keys))
     # beyond these ends nothing changes, and the sum of a query and the shift stays an int
-    last = min(max(CHECK.integer(shift, "shift"), -queries), keys) if causal else None
+    shift = CHECK.integer(shift, "shift")
+    last = min(max(shift, -queries), keys) if causal else None
     sizes = {"Q": (queries, GROUP_ROWS), "K": (keys, tn), "V": (keys, tn), "O": (queries, GROUP_ROWS)}
     plans = {
         side: tile_plan((batches, rows, columns), kind, (1, part, columns), "128B", target,

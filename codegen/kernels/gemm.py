@@ -93,6 +93,11 @@ class MatmulKernel(Checked):
             d: D, M x N row-major.
             blocks: Blocks of the launch; by default one per tile.
             status: Array for one status word per block, 1 on success; by default a new array.
+
+        Example:
+            >>> made = gemm_kernel((256, 256, 128))
+            >>> len(made.arguments(0x10000, 0x20000, 0x40000, blocks=1))
+            5
         """
         count = CHECK.integer(self.blocks if blocks is None else blocks, "blocks", 1, self.blocks + 1)
         if count % self.form.cluster:

@@ -193,7 +193,13 @@ def flatten_ins(layout: LinearLayout, name: str | None = None) -> LinearLayout:
 
 
 def flatten_outs(layout: LinearLayout, name: str | None = None) -> LinearLayout:
-    """Flatten all output axes into one, by default named after the first. See ``flatten_ins``."""
+    """Flatten all output axes into one, by default named after the first. See ``flatten_ins``.
+
+    Example:
+        >>> layout = LinearLayout.from_bases({"lane": [(1, 0), (0, 1)]}, {"row": 2, "col": 2})
+        >>> flatten_outs(layout, "offset").out_dims
+        {'offset': 4}
+    """
     return _with_outs(layout, lambda axes: _flatten(axes, name))
 
 
@@ -273,7 +279,13 @@ def squeeze_ins(layout: LinearLayout, names: Iterable[str] | None = None) -> Lin
 
 
 def squeeze_outs(layout: LinearLayout, names: Iterable[str] | None = None) -> LinearLayout:
-    """Drop output axes of size 1: those named, or all of them. See ``squeeze_ins``."""
+    """Drop output axes of size 1: those named, or all of them. See ``squeeze_ins``.
+
+    Example:
+        >>> layout = LinearLayout.from_bases({"lane": [(1, 0), (2, 0)]}, {"row": 4, "block": 1})
+        >>> squeeze_outs(layout, ["block"]).out_dims
+        {'row': 4}
+    """
     return _with_outs(layout, lambda axes: _squeeze(layout, axes, names))
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from layoutalg.ground.errors import Diagnostic, MissingExtraError, RepresentabilityError
+from layoutalg.ground.errors import Diagnostic, RepresentabilityError
 from layoutalg.ground.record import Record
 from layoutalg.proofs.pipeline.certificate import turns
 from layoutalg.proofs.pipeline.document import CHECK, GROUPED, MOST_SLOTS, OPS, SIGNALS, Op, Pipeline
@@ -126,13 +126,9 @@ def event_graph(
     Raises:
         MalformedError: LA970: a latency is negative or of no op.
         RepresentabilityError: LA971: the pipeline is not proved.
-        MissingExtraError: LA967: networkx is not installed.
     """
-    try:
-        import networkx as nx
-    except ImportError:
-        because = 'networkx is not installed: pip install "layoutalg[graph]"'
-        raise MissingExtraError(Diagnostic("LA967", "no event graph", because=because)) from None
+    import networkx as nx
+
     graph = _proved(pipeline, policy).graph
     made: networkx.MultiDiGraph[int] = nx.MultiDiGraph()
     for number, event in graph:

@@ -105,6 +105,42 @@ def test_a_ring_hands_every_tile_over_once(stages: int, warps: int, arrive: int,
 
 
 @needs_compiler
+@pytest.mark.parametrize(("stages", "late"), [(2, 1), (3, 2), (2, 3), (1, 2)])
+def test_a_reader_may_be_iterations_late(stages: int, late: int) -> None:
+    """Waits, reads and arrivals are of earlier indices, of other turns of the ring as well."""
+    pipeline = ring(stages, 1, 1)
+    load, use = pipeline.roles
+    ops = tuple([dataclasses.replace(op, off=-late, first=late) if op.bar or op.buf else op for op in use.loop])
+    behind = dataclasses.replace(pipeline, roles=(load, dataclasses.replace(use, loop=ops, trip=late)))
+    program = summing(behind, 1, 2 * stages + 3)
+    loop = program.workers[1].loops[0]
+    bodies = tuple([(place, text.replace("(k + 1)", f"(k + 1 - {late})")) for place, text in loop.bodies])
+    made = emit(changed(program, workers=workers(program, 1, loops=(Loop("use", bodies),))), "late")
+    for n in range(2 * stages + 4):
+        fault, status, sums, wanted = run(made, 2 * stages + 3, n, 1, seed=n)
+        assert hostsim.FAULTS[fault] == "none", n
+        assert [made.gave_up(word) for word in status] == [""]
+        assert np.array_equal(sums, wanted), n
+
+
+def test_readers_release_to_the_cluster() -> None:
+    """Roles that only multiply have nothing to release."""
+    pipeline = ring(2, 1, 1)
+    load, use = pipeline.roles
+    ops = (*use.loop[:3], dataclasses.replace(use.loop[3], to=((0, 1),)))
+    barriers = (pipeline.barriers[0], ("empty", Barrier(2, 2)))
+    both = dataclasses.replace(pipeline, cluster=2, barriers=barriers, roles=(load, dataclasses.replace(use, loop=ops)))
+    text = emit(summing(both, 1, 3), "both", unproved=True).kernel.text
+    body = text[text.rindex("extern") :]
+    assert "la_arrive_remote(" in body
+    assert "la_arrive_remote_relaxed(" not in body
+    text = gemm_kernel((256, 256, 128), form=Form(64, 128, 1, cluster=2)).kernel.text
+    body = text[text.rindex("extern") :]
+    assert "la_arrive_remote(" not in body
+    assert "la_arrive_remote_relaxed(" in body
+
+
+@needs_compiler
 def test_a_pipeline_of_the_builder_is_emitted() -> None:
     """Its names have dots."""
     block = Builder(stages=3)
