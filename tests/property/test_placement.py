@@ -101,6 +101,18 @@ def test_placements_are_the_least_that_agree(steps: list[Step]) -> None:
         assert len(move.instructions) == len(move.path) - 1
 
 
+def test_merges_see_what_comes_later() -> None:
+    """Around two loops: a merge of a view of a merge of an argument."""
+    where, moves = placed([
+        Step("x", "constant"), Step("outer", "merge", ("x", "seen")), Step("inner", "merge", ("x", "a")),
+        Step("seen", "view", ("inner",)), Step("a", "argument"),
+    ])  # fmt: skip
+    assert [where[name] for name in ("outer", "inner", "seen")] == ["global"] * 3
+    assert [str(move) for move in moves] == [
+        f"x for {name}: register -> global by st.global" for name in ("outer", "inner")
+    ]
+
+
 def test_what_has_no_place_is_refused() -> None:
     product = [
         Step("x", "argument"), Step("a", "tma_load", ("x",)), Step("zero", "constant"),
