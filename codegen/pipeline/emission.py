@@ -23,6 +23,9 @@ from layoutalg.proofs.pipeline.decision import verify
 from layoutalg.proofs.pipeline.document import Op, Part
 
 BARRIER_BYTES = 8
+MOST_NAMED = 16
+"""Named barriers of a block, of which one is that of all threads (PTX ISA 9.1, section 9.7.13.1)."""
+MOST_WAITS = 255
 REGISTERS = 65536
 """Registers of a multiprocessor (CUDA C++ programming guide, technical specifications per compute capability)."""
 
@@ -128,6 +131,7 @@ def emit(
         raise AdmissibilityError(Diagnostic("LA986", "the pipeline is not proved", (f"kernel {name}",), because))
     writer = _Writer(program, memory, delays)
     roles = "".join([writer.worker(worker, first) for worker, first in program.firsts()])
+    _limited(program, writer)
     lines = title.splitlines()
     lines += ["Pipeline: " + (f"safe for every N >= {program.pipeline.least}" if proof else "NOT PROVED") + "."]
     lines += str(program.pipeline).splitlines()[1:]
@@ -166,6 +170,22 @@ def launch_registers(threads: int) -> int:
         (168, 255)
     """
     return min(255, REGISTERS // threads // 8 * 8)
+
+
+def _limited(program: Program, writer: _Writer) -> None:
+    """Refuse more registers, role barriers or waits than a kernel can have."""
+    threads = program.warps * WARP
+    launched = launch_registers(threads)
+    asked = sum([worker.all_warps * WARP * (worker.registers or launched) for worker in program.workers])
+    if any(worker.registers for worker in program.workers) and asked > launched * threads:
+        rule = f"must need at most the {launched * threads} that the block is launched with"
+        raise CHECK.malformed("registers of the workers", rule, asked)
+    if writer.ids > MOST_NAMED:
+        raise CHECK.malformed("workers", f"must have at most {MOST_NAMED - 1} roles of several warps", writer.ids - 1)
+    if len(writer.waits) > MOST_WAITS:
+        raise CHECK.malformed(
+            "pipeline", f"must have at most {MOST_WAITS} waits: a status names one", len(writer.waits)
+        )
 
 
 def _who(program: Program) -> list[tuple[str, int, int]]:

@@ -76,6 +76,8 @@ class Worker(Checked, code="LA985"):
         if self.registers and (self.registers % 8 or not 24 <= self.registers <= 256 or self.warps % 4):
             rule = "must be 0, or a multiple of 8 from 24 to 256 for whole warpgroups"
             raise CHECK.malformed("registers", rule, self.registers)
+        if self.elected and self.equal > 1:
+            raise CHECK.malformed("equal", "must be 0 or 1 where one thread runs everything", self.equal)
 
     @property
     def all_warps(self) -> int:

@@ -220,6 +220,7 @@ REFUSED = [
     (lambda p: changed(p, workers=workers(p, 1, warps=40)), "warps"),
     (lambda p: changed(p, workers=workers(p, 1, warps=3)), "one thread, each warp, or every thread"),
     (lambda p: changed(p, workers=workers(p, 1, registers=100)), "multiple of 8"),
+    (lambda p: changed(p, workers=workers(p, 0, equal=2)), "one thread runs everything"),
     (lambda p: changed(p, pipeline=dataclasses.replace(p.pipeline, reset=2)), "start again"),
     (lambda p: changed(p, pipeline=dataclasses.replace(p.pipeline, barriers=rings(p, 0, 2))), "count of full"),
     (lambda p: changed(p, pipeline=dataclasses.replace(p.pipeline, barriers=rings(p, 1, 0))), "slots of full"),
@@ -294,3 +295,25 @@ def test_more_shared_memory_than_a_block_has_is_refused() -> None:
 
 def test_registers_at_launch() -> None:
     assert [launch_registers(threads) for threads in (128, 256, 384, 512, 1024)] == [255, 255, 168, 128, 64]
+
+
+def test_registers_that_the_block_does_not_have_are_refused() -> None:
+    """The last ``setmaxnreg.inc`` would wait for ever."""
+    program = summing(ring(2, 8, 8), 8, 3)
+    with pytest.raises(MalformedError, match="launched with"):
+        emit(changed(program, workers=workers(program, 1, registers=240)), "ring")
+
+
+def test_more_roles_than_named_barriers_are_refused() -> None:
+    names = [f"r{number}" for number in range(16)]
+
+    def ops(name: str) -> tuple[Op, ...]:
+        done = Op("arrive", bar=f"done{name}", n=1, idx_abs=0)
+        return Op("write", buf=f"T{name}", idx_abs=0), Op("proxy_fence"), done
+
+    barriers = tuple([(f"done{name}", Barrier(1, 1)) for name in names])
+    buffers = tuple([(f"T{name}", Buffer(1, 16)) for name in names])
+    pipeline = Pipeline(1, barriers, buffers, tuple([Role(name, pre=ops(name)) for name in names]))
+    many = tuple([Worker((Loop(name, (("pre[0]", ";"),)),), 2) for name in names])
+    with pytest.raises(MalformedError, match="15 roles of several warps"):
+        emit(Program(pipeline, many, ()), "many")
