@@ -56,6 +56,39 @@ def _copies(template: str, first_slot: int) -> str:
     return "".join(parts)
 
 
+_WAIT_PARITY = r"""// Returns false when the phase did not complete within the limit.
+__device__ __forceinline__ bool la_wait_parity(la_u32 barrier, la_u32 parity)
+{
+    for (int spin = 0; spin < LA_SPIN_LIMIT; ++spin) {
+        la_u32 done;
+        asm volatile("{\n"
+                     ".reg .pred p;\n"
+                     "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+                     "selp.u32 %0, 1, 0, p;\n"
+                     "}\n" : "=r"(done) : "r"(barrier), "r"(parity) : "memory");
+        if (done) return true;
+    }
+    return false;
+}
+
+"""
+_WAIT_PHASE = r"""
+// Waits for a phase, unless an earlier wait has given up; notes which one did, and in which iteration.
+__device__ __forceinline__ void la_wait_phase(la_u32 barrier, la_u32 parity, int wait, int k, int& gave_up)
+{
+    if (gave_up == 0 && !la_wait_parity(barrier, parity)) gave_up = wait << 8 | (k & 0x7FFF) << 16;
+}
+"""
+
+
+def _in_cluster(wait: str) -> str:
+    """The same wait for arrivals and bytes that come from other blocks of the cluster."""
+    there = wait.replace("la_wait_parity(", "la_wait_parity_cluster(").replace(
+        "la_wait_phase(", "la_wait_phase_cluster("
+    )
+    return there.replace("try_wait.parity.", "try_wait.parity.acquire.cluster.")
+
+
 PRELUDE = (
     r"""// Hardware operations by name. With LA_HOST defined, a host header supplies the same names as C++ models.
 #ifndef LA_HOST
@@ -89,22 +122,9 @@ __device__ __forceinline__ void la_arrive_expect_tx(la_u32 barrier, la_u32 bytes
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" :: "r"(barrier), "r"(bytes) : "memory");
 }
 
-// Returns false when the phase did not complete within the limit.
-__device__ __forceinline__ bool la_wait_parity(la_u32 barrier, la_u32 parity)
-{
-    for (int spin = 0; spin < LA_SPIN_LIMIT; ++spin) {
-        la_u32 done;
-        asm volatile("{\n"
-                     ".reg .pred p;\n"
-                     "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
-                     "selp.u32 %0, 1, 0, p;\n"
-                     "}\n" : "=r"(done) : "r"(barrier), "r"(parity) : "memory");
-        if (done) return true;
-    }
-    return false;
-}
-
-// Orders ordinary shared-memory accesses before later ones of the copy engine and the tensor cores, and back.
+"""
+    + _WAIT_PARITY
+    + r"""// Orders ordinary shared-memory accesses before later ones of the copy engine and the tensor cores, and back.
 __device__ __forceinline__ void la_fence_async()
 {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
@@ -144,7 +164,8 @@ __device__ __forceinline__ unsigned char* la_aligned_shared(la_u32 alignment)
 )
 """Device functions shared by all kernels; compiles with no header."""
 
-PIPELINE_PRELUDE = r"""
+PIPELINE_PRELUDE = (
+    r"""
 #ifndef LA_HOST
 // One arrival, and n at once: they release what the thread has done before.
 __device__ __forceinline__ void la_arrive(la_u32 barrier)
@@ -197,13 +218,9 @@ __device__ __forceinline__ la_u32 la_pack_f16(float low, float high)
     return word;
 }
 #endif
-
-// Waits for a phase, unless an earlier wait has given up; notes which one did, and in which iteration.
-__device__ __forceinline__ void la_wait_phase(la_u32 barrier, la_u32 parity, int wait, int k, int& gave_up)
-{
-    if (gave_up == 0 && !la_wait_parity(barrier, parity)) gave_up = wait << 8 | (k & 0x7FFF) << 16;
-}
 """
+    + _WAIT_PHASE
+)
 """What blocks of several roles need besides ``PRELUDE``: arrivals, role barriers, registers, packed halves."""
 
 CLUSTER_PRELUDE = (
@@ -212,22 +229,9 @@ CLUSTER_PRELUDE = (
 #define __cluster_dims__(...)
 #define la_wait_parity_cluster la_wait_parity
 #else
-// As la_wait_parity, for arrivals and bytes that come from other blocks of the cluster.
-__device__ __forceinline__ bool la_wait_parity_cluster(la_u32 barrier, la_u32 parity)
-{
-    for (int spin = 0; spin < LA_SPIN_LIMIT; ++spin) {
-        la_u32 done;
-        asm volatile("{\n"
-                     ".reg .pred p;\n"
-                     "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2;\n"
-                     "selp.u32 %0, 1, 0, p;\n"
-                     "}\n" : "=r"(done) : "r"(barrier), "r"(parity) : "memory");
-        if (done) return true;
-    }
-    return false;
-}
-
-__device__ __forceinline__ la_u32 la_cluster_rank()
+"""
+    + _in_cluster(_WAIT_PARITY)
+    + r"""__device__ __forceinline__ la_u32 la_cluster_rank()
 {
     la_u32 rank;
     asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
@@ -269,13 +273,8 @@ __device__ __forceinline__ void la_arrive_remote_relaxed(la_u32 barrier, la_u32 
 """
     + _copies(_MULTICAST, 4)
     + r"""#endif
-
-// As la_wait_phase, in a cluster.
-__device__ __forceinline__ void la_wait_phase_cluster(la_u32 barrier, la_u32 parity, int wait, int k, int& gave_up)
-{
-    if (gave_up == 0 && !la_wait_parity_cluster(barrier, parity)) gave_up = wait << 8 | (k & 0x7FFF) << 16;
-}
 """
+    + _in_cluster(_WAIT_PHASE)
 )
 """What blocks of a cluster need besides ``PRELUDE``."""
 

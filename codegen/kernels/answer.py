@@ -127,6 +127,18 @@ def checked_shape(shape: object, rank: int | None = None) -> tuple[int, ...]:
     return found
 
 
+def checked_extents(shape: object, names: Sequence[str]) -> tuple[int, ...]:
+    """Return extents by their names, each from 1 to 2^31 - 1; arrays of them are checked with ``checked_shape``.
+
+    Example:
+        >>> checked_extents([16, 8], ("rows", "columns"))
+        (16, 8)
+    """
+    if not isinstance(shape, Sequence) or isinstance(shape, str) or len(shape) != len(names):
+        raise CHECK.malformed("shape", f"must have {len(names)} extents: {', '.join(names)}", shape)
+    return tuple([CHECK.integer(extent, "shape", 1, MOST_EXTENT) for extent in shape])
+
+
 def element_bytes(dtype: object, sizes: Sequence[int] = (1, 2, 4, 8)) -> int:
     """Return the element size in bytes of a type, by any of its names."""
     found = element_type(dtype)

@@ -227,9 +227,9 @@ def attention_kernel(
         >>> made.kernel.threads, made.blocks, made.emitted.proof.engine
         (384, 1024, 'event graph')
     """
-    if not isinstance(shape, Sequence) or isinstance(shape, str) or len(shape) != 4:
-        raise CHECK.malformed("shape", "must have 4 extents: batches times heads, queries, keys, columns", shape)
-    batches, queries, keys, columns = shape
+    batches, queries, keys, columns = answer.checked_extents(
+        shape, ("batches times heads", "queries", "keys", "columns")
+    )
     for rows in (queries, keys):
         answer.checked_shape((batches, rows, columns))
     kind = element_type(dtype).name

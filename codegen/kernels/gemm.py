@@ -43,6 +43,8 @@ OTHER_REGISTERS: Final = 32
 """Registers of a thread that multiplies beside its accumulators: measured with ptxas 13.0, which needs 26."""
 BARRIERS_BYTES: Final = 256
 """Room for barriers, 16 bytes a slot, and the word of waits that gave up."""
+MOST_STEPS: Final = 1 << 31
+"""Steps in K of all tiles, which one block counts in an ``int`` if it is alone."""
 PARAMETERS: Final = ((MAP_TYPE, "map_a"), (MAP_TYPE, "map_b"), (MAP_TYPE, "map_d"), ("int", PERSISTENT_GRID))
 INPUTS: Final = {"bf16": 16, "f16": 16, "e4m3": 32, "e5m2": 32}
 """Operand types, and K of their instruction."""
@@ -193,7 +195,9 @@ def gemm_kernel(
         >>> made.kernel.threads, made.blocks, made.emitted.proof.engine
         (384, 512, 'event graph')
     """
-    m, n, k = answer.checked_shape(shape, 3)
+    m, n, k = answer.checked_extents(shape, "MNK")
+    for extents in ((m, k), (n, k), (m, n)):
+        answer.checked_shape(extents)
     kind = element_type(dtype)
     CHECK.choice(kind.name, "dtype", INPUTS)
     CHECK.choice(result, "result", RESULTS)
@@ -222,6 +226,8 @@ def gemm_kernel(
     plans["D"] = tile_plan((m, n), result, (GROUP_ROWS, chosen.leaving), swizzle, target, "store")
     a, b = (_operand(side, kind.name, (rows, depth), major, target) for side, (_, rows, _, major) in sides.items())
     mt, nt = checked_tiles((m, n), (chosen.cluster * chosen.rows, chosen.columns), 1)
+    if mt * nt * -(-k // depth) >= MOST_STEPS:
+        raise CHECK.malformed("shape", f"must take fewer than {MOST_STEPS} steps", mt * nt * -(-k // depth))
     name = f"la_gemm_{m}x{n}x{k}_{kind.name}" if name is None else checked_name(name)
     product = _Product(name, chosen, plans, a, b, (mt, nt, -(-k // depth)), result)
     what = f"D[{m}, {n}] = A[{m}, {k}] B[{n}, {k}]^T, {kind.name} to {result}"

@@ -97,11 +97,7 @@ def mover(plan: TensorMapPlan, name: str, title: str, multicast: bool = False) -
     load = plan.direction == "load"
     guard = ""
     if not load:  # a plan may take a dimension that fits one tile to begin at 0: other tiles write nothing
-        still = [
-            dim
-            for dim, step in enumerate(plan.problem.origin_multiple)
-            if step == 0 and plan.problem.global_shape[dim] > 1
-        ]
+        still = [dim for dim, step in enumerate(plan.problem.origin_multiple) if step == 0]
         beyond = " || ".join([f"origin{dim} >= {plan.problem.global_shape[dim]}" for dim in still])
         guard = f"    if ({beyond}) return;\n" * bool(beyond)
     call = (LOAD if load else STORE).replace("&map", "map")

@@ -258,13 +258,13 @@ def _mask(op: Op) -> str:
     return found
 
 
-def _arrivals(op: Op, bar: str, ordinary: bool) -> list[str]:
-    """The calls of one arrival, on the own barrier or on those of the CTAs that it reaches.
+def _arrivals(op: Op, bar: str, many: int, ordinary: bool) -> list[str]:
+    """The calls of a thread's arrivals, on the own barrier or, of one, on those of the CTAs that it reaches.
 
     A role without ordinary accesses has nothing to release: its multiplies are over behind the wait for them.
     """
     if not op.to:
-        return [f"la_arrive({bar});"]
+        return [f"la_arrive({bar});" if many == 1 else f"la_arrive_many({bar}, {many});"]
     call = "la_arrive_remote" if ordinary else "la_arrive_remote_relaxed"
     if len(op.to) == 1:
         return [f"{call}({bar}, {rank});" for rank in op.to[0]]
@@ -480,8 +480,9 @@ class _Role:
         elif op.op == "arrive":
             lines += ["la_sync_warp();"] if per_warp else []
             who = "if (leader) " if per_warp else issuer if op.n == 1 else ""
+            many = op.n if elected else 1
             ordinary = any(other.op in ("read", "write") for _, _, other in self.role.ops())
-            lines += [who + each for each in _arrivals(op, bar, ordinary)]
+            lines += [who + each for each in _arrivals(op, bar, many, ordinary)]
         elif op.op in ("arrive_tx", "expect"):
             call = "la_arrive_expect_tx" if op.op == "arrive_tx" else "la_expect_tx"
             lines.append(f"{issuer}{call}({bar}, {op.bytes}u);")

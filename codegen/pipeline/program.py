@@ -167,7 +167,9 @@ class Program(Checked, code="LA985"):
                 loop.role, "must not wait for barriers: it runs between iterations of another role", ""
             )
         for place, op in places.items():
-            if op.op == "arrive" and op.n not in self.arrivals(worker):
+            if op.op == "arrive" and worker.elected and op.n > 1 and op.to:
+                raise CHECK.malformed(f"n of {loop.role}.{place}", "must be 1 in other blocks", op.n)
+            if op.op == "arrive" and not worker.elected and op.n not in self.arrivals(worker):
                 because = f"must be one of {sorted(self.arrivals(worker))}: one thread, each warp, or every thread"
                 raise CHECK.malformed(f"n of {loop.role}.{place}", because, op.n)
 
@@ -206,7 +208,7 @@ class Program(Checked, code="LA985"):
 
     def arrivals(self, worker: Worker) -> set[int]:
         """The numbers of arrivals that the threads of a role can make together."""
-        return {1, worker.warps, worker.warps * WARP} if not worker.elected else {1}
+        return {1, worker.warps, worker.warps * WARP}
 
     def _plan(self, name: str, plan: TensorMapPlan) -> None:
         buffers = dict(self.pipeline.buffers)

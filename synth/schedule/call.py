@@ -23,7 +23,7 @@ from layoutalg.synth.schedule.bounds import (
     shared_bytes,
 )
 from layoutalg.synth.schedule.candidates import Candidate
-from layoutalg.synth.schedule.emission import pipeline_of
+from layoutalg.synth.schedule.document import pipeline_of
 from layoutalg.synth.schedule.solving import STEPS, Placed, least, pressure
 from layoutalg.synth.schedule.work import CHECK, Work
 from layoutalg.targets.pipeline_costs import SETMAXNREG

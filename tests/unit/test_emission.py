@@ -123,6 +123,21 @@ def test_a_reader_may_be_iterations_late(stages: int, late: int) -> None:
         assert np.array_equal(sums, wanted), n
 
 
+@needs_compiler
+def test_one_thread_may_arrive_many_times() -> None:
+    """The loader hands a slot over with its copy's arrival and two more."""
+    pipeline = ring(2, 1, 1)
+    load, use = pipeline.roles
+    more = dataclasses.replace(load, loop=(*load.loop, Op("arrive", bar="full", n=2)))
+    barriers = (("full", Barrier(3, 2)), pipeline.barriers[1])
+    made = emit(summing(dataclasses.replace(pipeline, barriers=barriers, roles=(more, use)), 1, 5), "many")
+    assert "la_arrive_many(" in made.kernel.text[made.kernel.text.rindex("extern") :]
+    fault, status, sums, wanted = run(made, 5, 5, 1, seed=2)
+    assert hostsim.FAULTS[fault] == "none"
+    assert [made.gave_up(word) for word in status] == [""]
+    assert np.array_equal(sums, wanted)
+
+
 def test_readers_release_to_the_cluster() -> None:
     """Roles that only multiply have nothing to release."""
     pipeline = ring(2, 1, 1)

@@ -47,6 +47,7 @@ CASES: list[tuple[tuple[int, int, int], int, dict[str, Any]]] = [
     ((256, 512, 256), 2, {}),
     ((200, 328, 136), 3, {"form": Form(128, 256, leaving=128)}),
     ((16, 256, 128), 1, {"form": Form(128, 256, leaving=128)}),
+    ((1, 8, 8), 1, {"form": Form(128, 32, leaving=32)}),
     ((256, 128, 128), 1, {"form": Form(256, 64), "dtype": "f16", "result": "f16"}),
     ((128, 64, 64), 1, {"form": Form(64, 64, 1)}),
     ((136, 200, 200), 2, {"form": Form(128, 32, leaving=32, stages=2, behind=1)}),
@@ -150,6 +151,15 @@ def test_forms_are_in_order_of_their_times(shape: tuple[int, int, int]) -> None:
     ranked = forms(shape, 2, True)
     assert [form for _, form in ranked] == [form for _, form in sorted(ranked, key=lambda each: each[0])]
     assert {form for _, form in ranked} == set(TIMES)
+
+
+def test_only_the_arrays_must_be_addressable() -> None:
+    """M N K may be more than any array has elements."""
+    assert gemm_kernel((65536, 65536, 32768)).shape == (65536, 65536, 32768)
+    with pytest.raises(MalformedError, match="at most"):
+        gemm_kernel((2**30, 2**30, 64))
+    with pytest.raises(MalformedError, match="steps"):
+        gemm_kernel((2**20, 2**20, 2**20))
 
 
 def test_a_launch_needs_the_arrays_of_the_kernel() -> None:
