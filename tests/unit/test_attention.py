@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
-from judges.attention_judge import Halves, compared
+from instruments.attention_runs import on_the_cpu, placed
+from judges.attention_judge import compared
 
 from layoutalg.codegen import hostsim
 from layoutalg.codegen.kernels import attention
@@ -26,26 +27,6 @@ needs_compiler = pytest.mark.skipif(hostsim.compiler() is None, reason="no C++ c
 def attention_kernel(*given: Any, **options: Any) -> AttentionKernel:
     """A kernel with tiles of 128 x 128, unless others are asked for."""
     return attention.attention_kernel(*given, **{"tile": (128, 128), **options})
-
-
-def placed(shape: Sequence[int], fill: int = 0) -> Halves:
-    """An array at a multiple of 128 bytes."""
-    raw = np.full(int(np.prod(shape)) + 64, fill, dtype=np.uint16)
-    return raw[-raw.ctypes.data % 128 // 2 :][: int(np.prod(shape))].reshape(shape)
-
-
-def on_the_cpu(
-    made: AttentionKernel, given: Sequence[Halves], seed: int = 0, fault: str = "none"
-) -> tuple[Halves, np.ndarray]:
-    arrays = [placed(each.shape) for each in given]
-    for array, values in zip(arrays, given, strict=True):
-        array[...] = values
-    into, status = placed(given[0].shape, 0x7FFF), np.zeros(made.blocks, dtype=np.int32)
-    regions = [(array.ctypes.data, array.nbytes) for array in (*arrays, into, status)]
-    arguments = made.arguments(*arrays, into, status)
-    found = hostsim.run(made.kernel, arguments, blocks=made.blocks, regions=regions, seed=seed)
-    assert hostsim.FAULTS[found].startswith(fault)
-    return into, status
 
 
 CASES: dict[str, tuple[tuple[int, int, int, int], dict[str, Any]]] = {
