@@ -54,6 +54,7 @@ DOORS = {
     "layoutalg.codegen": "Kernel text, compilation, validation",
     "layoutalg.codegen.kernels": "Kernels on arrays",
     "layoutalg.codegen.pipeline": "Kernels from pipelines",
+    "layoutalg.codegen.variants": "Variants of a kernel for classes of sizes",
     "layoutalg.testing": "Assertions for tests",
     "layoutalg.testing.strategies": "Random values for Hypothesis",
     "layoutalg.testing.laws": "Laws for layouts of other libraries",

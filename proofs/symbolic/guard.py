@@ -32,10 +32,10 @@ MOST_COMPILED = 200
 
 
 class Compiled:
-    """What a guard computes once: it is no field, so it is neither compared, copied nor pickled."""
+    """What a value computes once from its fields: no fields itself, so neither compared, copied nor pickled."""
 
     __slots__ = ("_test", "_text")
-    _test: Callable[[Mapping[str, int]], bool]
+    _test: Callable[[Mapping[str, int]], Any]
     _text: str
 
 
@@ -86,13 +86,13 @@ class Guard(Compiled):
             True
         """
         try:
-            return self._test(sizes)
+            return bool(self._test(sizes))
         except AttributeError:
             if sum(len(entry.value.monomials) for clause in self for entry in clause) > MOST_COMPILED:
                 return self.broken_at(sizes) is None
             parts = [f"sizes[{name!r}] >= 1" for name in self.names] + [python_text(clause) for clause in self]
             object.__setattr__(self, "_test", predicate(" and ".join(parts)))
-        return self._test(sizes)
+        return bool(self._test(sizes))
 
     def broken_at(self, sizes: Mapping[str, int]) -> str | None:
         """Return the first clause that fails, or None; sizes must be integers, one per name."""

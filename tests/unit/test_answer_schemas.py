@@ -22,6 +22,7 @@ import layoutalg as la
 from layoutalg.cli.schemas import schema_names, schema_text
 from layoutalg.codegen.product import ProductReport
 from layoutalg.codegen.validate import ValidationReport
+from layoutalg.codegen.variants import VariantReport, VariantRow
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.errors import plain
 from layoutalg.ground.record import Record
@@ -132,6 +133,9 @@ def answers() -> Iterator[Any]:
     yield Broken("STRIDE_ALIGN", "a pitch is not a multiple of 16 bytes", {"coordinate": (1, 0)})
     yield ProductReport("host", None, (64, 64, 64), (0, 1, 2.0, 3.0), "", 0.25)
     yield ValidationReport("host", "", None, ((0, 0),), 8192, None, None, 0.5)
+    yield VariantReport(
+        3, 1, (VariantRow("n % 8 == 0", "ready", "cache", 2, 3700, 0.25), VariantRow("n <= 8", "waiting"))
+    )
     for problem in (PROBLEM, dataclasses.replace(PROBLEM, smem_modes=(((64, 1),), ((64, 64),)), swizzle="128B")):
         try:
             synthesize_tensormap(problem)
@@ -198,6 +202,7 @@ def _validator(name: str) -> Any:
 WRITTEN_ELSEWHERE = {
     "demo", "emitted", "error", "picture", "real-tiles", "schemas",  # by the command line, and tested there
     "certificate", "pipeline", "tensormap-problem", "wgmma-problem",
+    "variant",  # an entry of a folder of compiled kernels
 }  # fmt: skip
 
 

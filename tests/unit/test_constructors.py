@@ -35,6 +35,8 @@ from layoutalg.proofs.listed_access import ListedAccess
 from layoutalg.proofs.pipeline.transfers import PRIMITIVES
 from layoutalg.proofs.smem import shared_tile
 from layoutalg.proofs.symbolic import SymbolicProblem
+from layoutalg.proofs.symbolic.dispatch import Branch, Dispatch
+from layoutalg.proofs.symbolic.guard import Guard
 from layoutalg.proofs.symbolic.obligations import obligations
 from layoutalg.proofs.symbolic.residues import Axis, Residues
 from layoutalg.proofs.tcgen05 import Tcgen05Tile, TmemPlan
@@ -128,6 +130,8 @@ VALUES: dict[type, Any] = {
         RAGGED.rules[0],
         RAGGED.copies([20])[0],
         NAMED,
+        Branch((), NAMED),
+        Dispatch(Guard(("K % 8 == 0",)), (Branch((), NAMED),)),
         NAMED.tensor_map,
         NAMED.patch[0],
         NAMED.guard,
