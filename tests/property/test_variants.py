@@ -142,3 +142,15 @@ def test_the_plan_of_a_variant_is_what_planning_at_the_sizes_proves(
 def test_a_compiled_guard_is_the_guard(texts: list[str], n: int) -> None:
     guard = Guard(tuple((part,) for text in texts for part in conditions(text)), ("n",))
     assert guard.admits({"n": n}) == (guard.broken_at({"n": n}) is None)
+
+
+@pytest.mark.parametrize("where", ["branch", "general"])
+def test_a_plan_that_needs_more_than_its_guard_is_refuted(where: str) -> None:
+    plan = la.tensormap(la.Tensor(("M", "K")), (64, 64))
+    domain = Guard(("M <= 512", "K <= 512"))
+    given = {"general": plan} if where == "general" else {}
+    verdict = prove_dispatch(Dispatch(domain, (Branch((), None if given else plan),), **given))
+    assert isinstance(verdict, Refuted)
+    assert verdict.witness["at"]["K"] % 8
+    whole = Guard(("M <= 512", "K <= 512", "K % 8 == 0"))
+    assert isinstance(prove_dispatch(Dispatch(whole, (Branch((), plan),), plan)), Proved)
