@@ -42,6 +42,7 @@ DOORS = {
     "layoutalg.targets.layouts.nvidia": "Layouts that NVIDIA's instructions fix",
     "layoutalg.targets.layouts.amd": "Layouts that AMD's instructions fix",
     "layoutalg.synth": "Finders",
+    "layoutalg.synth.search": "Search for the fastest choices",
     "layoutalg.synth.tensormap": "Finder of TensorMap plans",
     "layoutalg.synth.tcgen05": "Finder of tcgen05 operands",
     "layoutalg.synth.wgmma": "Finder of wgmma operands",

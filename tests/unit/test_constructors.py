@@ -78,6 +78,7 @@ from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
 from layoutalg.targets.nvidia.tensormap.versions import accepted_since
 from layoutalg.targets.pipeline_costs import pipeline_costs
 from layoutalg.targets.registry import H200, lookup
+from layoutalg.targets.roofs import roofs
 from layoutalg.targets.target_model import CONSUMERS, LIMITS, model_of
 
 PIPELINE = Pipeline(
@@ -227,6 +228,7 @@ VALUES: dict[type, Any] = {
         PIPELINE.roles[0],
         PIPELINE.roles[0].loop[0],
         pipeline_costs("sm_90a"),
+        roofs("sm_90a"),
         WORK,
         WORK.ops[1],
         WORK.dependences[0],
