@@ -322,7 +322,7 @@ class Variants:
     def _code(self, slot: _Slot, kernel: KernelSource) -> tuple[bytes, str, str]:
         """Return the machine code of a kernel, where it came from, and what was wrong with the cache."""
         if self._cache is None:
-            return self._compile(kernel), "compiled", ""
+            return self._compiled(kernel), "compiled", ""
         text = hashlib.sha256(kernel.text.encode()).hexdigest()
         guard = Guard(tuple(dict.fromkeys((*slot.guard, *self.domain))))
         compiler = self._toolkit or nvrtc_version()
@@ -330,10 +330,14 @@ class Variants:
         code, note = self._cache.load(key)
         if code is not None:
             return code, "cache", ""
+        code = self._compiled(kernel)
+        return code, "compiled", "; ".join(filter(None, (note, self._cache.store(key, code))))
+
+    def _compiled(self, kernel: KernelSource) -> bytes:
         code = self._compile(kernel)
         if not isinstance(code, bytes):
             raise CHECK.malformed("compile", "must return bytes", code)
-        return code, "compiled", "; ".join(filter(None, (note, self._cache.store(key, code))))
+        return code
 
     def _refusal(self, values: Mapping[str, int]) -> MalformedError:
         require_names(self.domain.names, values, f"sizes {', '.join(self.domain.names)}")

@@ -85,6 +85,8 @@ class Space(Checked, code="LA886"):
             found[name] = CHECK.entries(values, f"choices[{name!r}]", POINTS)
             if not found[name] or not all(type(value) in (int, str, bool) for value in found[name]):
                 raise CHECK.malformed(f"choices[{name!r}]", "must be one or more numbers and texts", values)
+            if len(set(found[name])) < len(found[name]):
+                raise CHECK.malformed(f"choices[{name!r}]", "must not repeat a value", values)
         if not 1 <= len(found) <= MOST_NAMES:
             raise CHECK.malformed("choices", f"must be 1 to {MOST_NAMES} choices", len(found))
         points = math.prod(map(len, found.values()))

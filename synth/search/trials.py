@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, as_completed
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from numbers import Real
 from os import PathLike, fspath
 from typing import Any, TypeAlias
 
@@ -145,8 +146,8 @@ def _measured(
             tasks[executor.submit(measure, dict(each.choice))] = each
         for task in as_completed(tasks):
             yield _trial(tasks[task], task)
-    except (BrokenExecutor, CancelledError) as error:
-        because = f"{error or type(error).__name__}; what was measured is kept: call tune again with the same database"
+    except BrokenExecutor as error:
+        because = f"{error}; what was measured is kept: call tune again with the same database"
         raise BudgetError(
             Diagnostic("LA888", "the workers died before the search ended", (space.name,), because)
         ) from None
@@ -159,11 +160,11 @@ def _trial(ranked: Ranked, task: Future[float]) -> Trial:
     choice = dict(ranked.choice)
     try:
         value = task.result()
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value:
+        if isinstance(value, bool) or not isinstance(value, Real) or value != value:
             raise TypeError(f"measure must return a number, not {value!r}")
-    except (BrokenExecutor, CancelledError):
-        raise
     except Exception as error:
+        if isinstance(error, (BrokenExecutor, CancelledError)) or type(error).__module__.startswith("distributed"):
+            raise BrokenExecutor(str(error) or type(error).__name__) from None  # dask has errors of its own
         return Trial(choice, ranked.cycles, ranked.bound, None, f"{type(error).__name__}: {error}"[:500])
     return Trial(choice, ranked.cycles, ranked.bound, float(value))
 

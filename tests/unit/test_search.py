@@ -118,6 +118,20 @@ def test_a_worker_that_dies_loses_nothing_that_was_measured(tmp_path: Path, monk
     assert all((tmp_path / name).read_text() == "x" for name in stored)
 
 
+def test_an_error_of_dask_itself_is_no_result(tmp_path: Path) -> None:
+    class KilledWorkerError(Exception):
+        __module__ = "distributed.scheduler"
+
+    def measure(choice: dict[str, Any]) -> float:
+        if choice["a"] == 3:
+            raise KilledWorkerError("a worker died three times")
+        return by_a(choice)
+
+    with ThreadPoolExecutor(1) as executor, pytest.raises(BudgetError, match="died three times"):
+        tune(space(), measure, executor, tmp_path / "results.db")
+    assert [each.stored for each in tune(space(), by_a, database=tmp_path / "results.db").trials].count(False) <= 4
+
+
 def test_an_interrupted_search_goes_on(tmp_path: Path) -> None:
     file, count = tmp_path / "results.db", itertools.count()
 
@@ -172,6 +186,7 @@ def test_wrong_arguments_are_named(tmp_path: Path) -> None:
             tune(*arguments)
     for changes, word in (
         ({"choices": {}}, "choices"), ({"choices": {"a": ()}}, "choices"), ({"choices": {"a": (1.5,)}}, "choices"),
+        ({"choices": {"a": (1, 2, 1)}}, "must not repeat"),
         ({"name": 3}, "name"), ({"legal": None}, "legal"), ({"work": 3}, "work"), ({"choices": 3}, "choices"),
     ):  # fmt: skip
         with pytest.raises(MalformedError, match=word):

@@ -214,6 +214,8 @@ def test_wrong_arguments_are_named(tmp_path: Path) -> None:
         Variants(None, "n")
     with pytest.raises(MalformedError, match="question"):
         Variants(lambda sizes: sizes.holds("k <= 3"), "n")
+    with pytest.raises(MalformedError, match="must return bytes"):
+        variants(compile=lambda kernel: kernel.text)
     with pytest.raises(MalformedError, match="folder"):
         Cache(3)
     with pytest.raises(MalformedError, match="limit_bytes"):
