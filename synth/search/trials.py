@@ -65,9 +65,10 @@ class Tuned(Record, code="LA886", schema="layoutalg/tuning/1", json="trials lega
         return self.trials[0]
 
     def __str__(self) -> str:
-        lines = [f"{len(self.trials)} measured of {self.legal} legal choices, {self.refused} refused"]
+        count = sum(each.measured is not None for each in self.trials)
+        lines = [f"{count} measured of {self.legal} legal choices, {self.refused} refused"]
         for each in self.trials:
-            value = "failed: " + each.note if each.measured is None else f"{each.measured:.6g}"
+            value = each.note if each.measured is None else f"{each.measured:.6g}"
             lines.append(f"  {value:<12} {key_of(each.choice)} ({each.cycles:.4g} cycles by {each.bound})")
         return "\n".join(lines)
 
