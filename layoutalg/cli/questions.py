@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import pkgutil
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -251,10 +251,9 @@ def run_tune(given: commands.Tune) -> int:
 
 def _measure(text: str) -> Callable[[dict[str, Any]], float]:
     """Return the function MODULE:FUNCTION; modules of the working directory count."""
-    module, _, name = text.partition(":")
     sys.path.insert(0, "")
     try:
-        found: Callable[[dict[str, Any]], float] = getattr(importlib.import_module(module), name)
+        found: Callable[[dict[str, Any]], float] = pkgutil.resolve_name(text)
     except (ImportError, AttributeError, ValueError) as error:
         raise malformed("--measure", f"must be MODULE:FUNCTION ({error})", text) from None
     finally:
