@@ -58,6 +58,12 @@ CASES: list[tuple[tuple[int, int, int], int, dict[str, Any]]] = [
     ((300, 264, 136), 2, {"form": Form(128, 256, leaving=128, cluster=2)}),
     ((300, 264, 200), 4, {"form": Form(128, 128, cluster=2, behind=1, stages=3)}),
     ((520, 256, 200), 4, {"form": Form(64, 256, 1, cluster=4), "major_b": "MN"}),
+    ((200, 136, 96), 2, {"form": Form(128, 64, swizzle="64B", depth=192, stages=3)}),
+    ((200, 136, 160), 2, {"form": Form(128, 64, swizzle="64B", cluster=2)}),
+    ((130, 72, 80), 1, {"form": Form(64, 32, 1, leaving=32, swizzle="32B", depth=96, behind=1)}),
+    ((192, 136, 104), 1, {"form": Form(128, 64, swizzle="64B", depth=32), "major_a": "MN", "major_b": "MN"}),
+    ((136, 136, 200), 1, {"form": Form(128, 64, depth=256), "major_b": "MN"}),
+    ((130, 136, 272), 2, {"form": Form(128, 64, swizzle="64B", depth=128), "dtype": "e4m3"}),
 ]
 
 
