@@ -361,6 +361,17 @@ def stored() -> dict[str, dict[str, Choice]]:
     return {name: {order: Choice(**each) for order, each in found.items()} for name, found in read.items()}
 
 
+def written(every: dict[str, dict[str, Any]]) -> str:
+    """The choices as JSON, a line each."""
+    problems = [
+        f"{json.dumps(name)}: {{\n"
+        + ",\n".join(f" {json.dumps(order)}: {json.dumps(choice)}" for order, choice in found.items())
+        + "\n}"
+        for name, found in every.items()
+    ]
+    return "{\n" + ",\n".join(problems) + "\n}\n"
+
+
 def main() -> None:
     """Print the choices, and write them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -372,7 +383,7 @@ def main() -> None:
         for order, choice in every[str(problem)].items():
             print(problem, order, choice, flush=True)
     if write:
-        CHOICES.write_text(json.dumps(every, indent=1) + "\n", encoding="utf-8")
+        CHOICES.write_text(written(every), encoding="utf-8")
 
 
 if __name__ == "__main__":
