@@ -1,0 +1,65 @@
+"""What rewriting is compared with: the best local rewrite until none helps, and a dynamic program over layouts."""
+
+from __future__ import annotations
+
+from layoutalg.proofs.movement import Term
+from layoutalg.proofs.movement.rules import RULES, OneTerm
+from layoutalg.proofs.movement.term import paths
+from layoutalg.synth.rewrite import MOST_ITERATIONS, MOST_NODES, Costs, MovementCost, Search
+from layoutalg.synth.rewrite.egraph import EGraph
+from layoutalg.synth.rewrite.extraction import Extraction
+
+LAYOUTS = tuple([rule for rule in RULES if not set(rule.ops) & {"gather", "scatter", "pad", "crop", "transpose", "reshape"}
+                 and not rule.name.endswith("forwarded")])  # fmt: skip
+"""Rules that choose layouts of registers and ways of loading; the structure of the program stays."""
+
+
+def greedy(whole: Term, costs: Costs) -> tuple[Term, float]:
+    """Apply the rewrite that saves most, anywhere, until none saves anything."""
+    now, least = whole, _cycles(whole, costs)
+    while True:
+        best = None
+        for path, each in list(paths(now)):
+            for after in _rewritten(each, costs):
+                other = now.put(path, after)
+                cycles = _cycles(other, costs)
+                if cycles < least - 1e-9:
+                    best, least = other, cycles
+        if best is None:
+            return now, least
+        now = best
+
+
+def _rewritten(each: Term, costs: Costs) -> list[Term]:
+    graph = EGraph(lambda *_: True)
+    node = graph.add(each)
+    search = Search(costs, graph)
+    further = [graph.term_of(made) for candidate in search.candidates(node) if (made := graph.add(candidate)) is not None]
+    return [*further, *[after for rule in RULES if each.op in rule.ops for _, after in rule.match(each, OneTerm())]]
+
+
+def _cycles(whole: Term, costs: Costs) -> float:
+    found = costs.total(whole)
+    return found.cycles if isinstance(found, MovementCost) else float("inf")
+
+
+def dynamic(whole: Term, costs: Costs) -> tuple[Term, float]:
+    """The cheapest layouts for each value, as if nothing were shared; counted with sharing."""
+    graph = EGraph(lambda each, kinds: costs.illegal(each, kinds) is None)
+    root = graph.add(whole)
+    search = Search(costs, graph)
+    graph.saturate(list(LAYOUTS), MOST_NODES, MOST_ITERATIONS, search.candidates)
+    taken = Extraction(graph, search.weight, 1 << 40)
+    best: dict[int, tuple[float, int]] = {}
+    changed = True
+    while changed:
+        changed = False
+        for each, options in taken.options.items():
+            for cost, _, node in options:
+                operands = [graph.find(operand) for operand in graph.nodes[node].of]
+                if all(operand in best for operand in operands):
+                    total = cost + sum(best[operand][0] for operand in operands)
+                    if each not in best or total < best[each][0] - 1e-9:
+                        best[each], changed = (total, node), True
+    found = graph.term_of(graph.chosen({each: node for each, (_, node) in best.items()}, graph.find(root)))
+    return found, _cycles(found, costs)
