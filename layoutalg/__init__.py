@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from layoutalg.synth.conversions import conversion
     from layoutalg.synth.conversions.gathers import gather
     from layoutalg.synth.paddings import padding
+    from layoutalg.synth.rewrite import same_movement
     from layoutalg.synth.swizzles import swizzle
     from layoutalg.synth.symbolic.call import tensormap
     from layoutalg.synth.wgmma.plan import wgmma
@@ -105,6 +106,7 @@ __getattr__, __dir__ = door(
         "layoutalg.synth.conversions": "conversion",
         "layoutalg.synth.conversions.gathers": "gather",
         "layoutalg.synth.paddings": "padding",
+        "layoutalg.synth.rewrite": "same_movement",
         "layoutalg.synth.swizzles": "swizzle",
         "layoutalg.synth.symbolic.call": "tensormap",
         "layoutalg.synth.wgmma.plan": "wgmma",
@@ -166,6 +168,7 @@ __all__ = [
     "pipeline",
     "proofs",
     "right_inverse",
+    "same_movement",
     "suggest",
     "swizzle",
     "synth",

@@ -8,7 +8,8 @@ registers is indexed by warp, lane and register and contains element numbers.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -16,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.ground.check import Checker, integers
+from layoutalg.ground.errors import Diagnostic, LayoutError, MalformedError
 from layoutalg.ground.layout import Layout
 from layoutalg.notation.written import is_written, read_written
 from layoutalg.proofs.register_map import tile_elements
@@ -104,6 +106,16 @@ def affine(table: IntArray) -> tuple[int, tuple[int, ...]] | None:
     return first, tuple(steps)
 
 
+@contextmanager
+def located(where: str) -> Iterator[None]:
+    """Say of a refused layout which argument of which term it is."""
+    try:
+        yield
+    except LayoutError as error:
+        said = error.diagnostic
+        raise MalformedError(Diagnostic(CHECK.code, CHECK.what, (where,), said.because or said.what)) from None
+
+
 def register_layout(layout: object, shape: tuple[int, ...], where: str) -> Table:
     """Return a layout of registers.
 
@@ -118,8 +130,9 @@ def register_layout(layout: object, shape: tuple[int, ...], where: str) -> Table
     if isinstance(layout, Table):
         found = layout.array()
     elif is_written(layout) or isinstance(layout, Layout):
-        value = read_written(layout, shape).layout if is_written(layout) else layout
-        numbers = tile_elements(value, shape)
+        with located(where):
+            value = read_written(layout, shape).layout if is_written(layout) else layout
+            numbers = tile_elements(value, shape)
         found = np.ravel_multi_index(np.unravel_index(numbers, shape, order="F"), shape)
     else:
         read = integers(layout, where)
@@ -153,7 +166,8 @@ def memory_layout(layout: object, shape: tuple[int, ...], element_bytes: int, wh
         found = strided(shape, row_major(shape))
     else:
         read = None if is_written(layout) else integers(layout, where)
-        found = offsets(layout_of(layout, shape, element_bytes), shape) if read is None else read.astype(np.int64)
+        with located(where):
+            found = offsets(layout_of(layout, shape, element_bytes), shape) if read is None else read.astype(np.int64)
     if found.shape != shape:
         raise CHECK.malformed(where, f"must have the shape {shape}", found.shape)
     if found.min() < 0 or found.max() >= MOST_OFFSET:

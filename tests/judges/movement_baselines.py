@@ -9,9 +9,8 @@ from layoutalg.synth.rewrite import MOST_ITERATIONS, MOST_NODES, Costs, Movement
 from layoutalg.synth.rewrite.egraph import EGraph
 from layoutalg.synth.rewrite.extraction import Extraction
 
-LAYOUTS = tuple([rule for rule in RULES if not set(rule.ops) & {"gather", "scatter", "pad", "crop", "transpose", "reshape"}
-                 and not rule.name.endswith("forwarded")])  # fmt: skip
-"""Rules that choose layouts of registers and ways of loading; the structure of the program stays."""
+LAYOUTS = ("move.move", "convert.same", "function.inside", "function.outside", "reduce.convert", "convert.broadcast")
+"""Rules that choose layouts and ways of moving; views stay where they are."""
 
 
 def greedy(whole: Term, costs: Costs) -> tuple[Term, float]:
@@ -48,7 +47,8 @@ def dynamic(whole: Term, costs: Costs) -> tuple[Term, float]:
     graph = EGraph(lambda each, kinds: costs.illegal(each, kinds) is None)
     root = graph.add(whole)
     search = Search(costs, graph)
-    graph.saturate(list(LAYOUTS), MOST_NODES, MOST_ITERATIONS, search.candidates)
+    rules = [rule for rule in RULES if rule.name in LAYOUTS]
+    graph.saturate(rules, MOST_NODES, MOST_ITERATIONS, search.candidates)
     taken = Extraction(graph, search.weight, 1 << 40)
     best: dict[int, tuple[float, int]] = {}
     changed = True

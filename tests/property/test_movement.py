@@ -1,0 +1,193 @@
+"""Movement terms that are drawn: their meaning, their rewrites, and the e-graph, against judges that share nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from judges.movement_instances import _arguments, register_layouts
+from judges.movement_judge import executed, specified
+
+from layoutalg import same_movement
+from layoutalg.ground.verdict import Proved
+from layoutalg.proofs.movement import OPERATIONS, Labels, Term, compared, term
+from layoutalg.proofs.movement.chains import replayed
+from layoutalg.proofs.movement.layouts import FILL, row_major, strided
+from layoutalg.proofs.movement.rules import RULES
+from layoutalg.synth.rewrite.costs import sectors_of, width_of
+from layoutalg.synth.rewrite.egraph import EGraph
+
+SHAPES = st.sampled_from([(2,), (3,), (2, 2), (2, 3), (4, 2), (1, 2), (2, 1, 2)])
+GROWING = {"scatter": 24, "pad": 24, "broadcast": 24}
+
+
+@st.composite
+def terms(draw: st.DrawFn, depth: int = 5, loaded: bool = False) -> Term:
+    """A term of a few operations over one or two arrays."""
+    shape = draw(SHAPES)
+    xs = [term("input", name=name, shape=shape, dtype="f32") for name in ("A", "B")]
+    for _ in range(draw(st.integers(0, depth))):
+        xs = draw(grown(xs))
+    return xs[0]
+
+
+@st.composite
+def grown(draw: st.DrawFn, xs: list[Term]) -> list[Term]:
+    kind = xs[0].kind
+    able = [op for op, each in OPERATIONS.items() if each.arity and kind.tier in each.tiers
+            and kind.size <= GROWING.get(op, 48)]  # fmt: skip
+    op = draw(st.sampled_from(able))
+    choices = list(_arguments(op, kind))
+    if not choices:
+        return xs
+    args, both = draw(st.sampled_from(choices))
+    if both:
+        return [term(op, *xs, **args), term(op, *reversed(xs), **args)]
+    return [term(op, x, **args) for x in xs]
+
+
+@given(terms())
+def test_a_term_leaves_the_elements_that_it_specifies(drawn: Term) -> None:
+    said = specified(drawn)
+    assert executed(drawn) == said
+    labels = Labels()
+    found = labels.run(drawn)
+    assert found.shape == drawn.kind.shape and len(said) == found.size
+    pairs = {(int(found[at]), value) for at, value in said.items()}
+    assert len(pairs) == len({label for label, _ in pairs}) == len({value for _, value in pairs})
+
+
+@given(terms())
+@settings(deadline=None)
+def test_a_document_gives_its_term_again(drawn: Term) -> None:
+    assert Term.from_json(drawn.to_json()) == drawn
+
+
+@given(terms(), st.data())
+@settings(deadline=None, max_examples=60)
+def test_all_terms_of_a_class_are_the_same_movement_with_a_chain(drawn: Term, data: st.DataObject) -> None:
+    graph = EGraph(lambda *_: True)
+    root = graph.add(drawn)
+    graph.saturate(RULES, 300, 4)
+    nodes = [node for node in range(len(graph.nodes)) if graph.find(node) == graph.find(root)]
+    for node in data.draw(st.lists(st.sampled_from(nodes), min_size=1, max_size=4)):
+        other = graph.term_of(node)
+        assert other.kind == drawn.kind
+        assert executed(other) == executed(drawn)
+        assert isinstance(replayed(drawn, graph.explain(root, node), other), Proved)
+
+
+@given(terms(), terms())
+@settings(deadline=None)
+def test_two_movements_are_the_same_exactly_if_their_elements_and_kinds_are(one: Term, other: Term) -> None:
+    verdict = compared(one, other)
+    assert bool(verdict) == (one.kind == other.kind and executed(one) == executed(other))
+
+
+@given(terms(depth=4), st.data())
+@settings(deadline=None, max_examples=60)
+def test_a_changed_argument_is_refuted_if_it_changes_an_element(drawn: Term, data: st.DataObject) -> None:
+    places = [each for each in drawn.terms() if each.of]
+    if not places:
+        return
+    each = data.draw(st.sampled_from(places))
+    args, both = data.draw(st.sampled_from(list(_arguments(each.op, each.of[0].kind)) or [({}, True)]))
+    if both or not args:
+        return
+    changed = term(each.op, *each.of, **args)
+    if changed.kind != each.kind:
+        return
+    other = _replaced(drawn, each, changed)
+    verdict = same_movement(drawn, other, most_nodes=200)
+    assert bool(verdict) == (executed(drawn) == executed(other))
+    if not verdict:
+        at = verdict.witness["at"]
+        assert specified(drawn)[at] != specified(other)[at]
+
+
+def _replaced(whole: Term, old: Term, new: Term) -> Term:
+    if whole == old:
+        return new
+    return Term(whole.op, whole.args, tuple(_replaced(each, old, new) for each in whole.of))
+
+
+LEAVES = [term("load", term("input", name=name, shape=(2,), dtype="f32"), layout=[[[0, 1]]]) for name in "ABCD"]
+
+
+@st.composite
+def ground_terms(draw: st.DrawFn, depth: int = 3) -> Term:
+    if not depth or draw(st.booleans()):
+        return draw(st.sampled_from(LEAVES))
+    count = draw(st.sampled_from((1, 1, 2)))
+    of = [draw(ground_terms(depth=depth - 1)) for _ in range(count)]
+    return term("elementwise", *of, function=draw(st.sampled_from(("f", "g"))))
+
+
+@given(st.lists(ground_terms(), min_size=2, max_size=8), st.data())
+@settings(deadline=None)
+def test_classes_are_those_of_congruence_closure(drawn: list[Term], data: st.DataObject) -> None:
+    pairs = data.draw(st.lists(st.tuples(st.sampled_from(drawn), st.sampled_from(drawn)), max_size=5))
+    graph = EGraph(lambda *_: True)
+    node = {each: graph.add(each) for each in drawn}
+    for one, other in pairs:
+        graph.join(node[one], node[other], "given")
+        if data.draw(st.booleans()):
+            graph.rebuild()
+    graph.rebuild()
+    every = {each for whole in drawn for each in whole.terms()}
+    same = closure(every, pairs)
+    for one in every:
+        for other in every:
+            equal = graph.find(graph.add(one)) == graph.find(graph.add(other))
+            assert equal == (same[one] is same[other])
+            if equal:
+                now = one
+                for step in graph.explain(graph.add(one), graph.add(other)):
+                    old = now.at(step.path)
+                    assert ((old, step.after) if step.forward else (step.after, old)) in pairs
+                    now = now.put(step.path, step.after)
+                assert now == other
+    for root in graph.members:
+        signatures = [graph.signature(each) for each in graph.distinct(root)]
+        assert len(signatures) == len(set(signatures))
+
+
+def closure(every: set[Term], pairs: list[tuple[Term, Term]]) -> dict[Term, set[Term]]:
+    """Congruence closure: unite what is given and what is congruent until nothing changes."""
+    same = {each: {each} for each in every}
+
+    def unite(one: Term, other: Term) -> bool:
+        if same[one] is same[other]:
+            return False
+        merged = same[one] | same[other]
+        for each in merged:
+            same[each] = merged
+        return True
+
+    changed = any([unite(*pair) for pair in pairs]) or True
+    while changed:
+        changed = False
+        for one in every:
+            for other in every:
+                alike = (one.op, one.args, len(one.of)) == (other.op, other.args, len(other.of))
+                if alike and one.of and all(same[a] is same[b] for a, b in zip(one.of, other.of, strict=True)):
+                    changed |= unite(one, other)
+    return same
+
+
+@given(SHAPES, st.integers(0, 3), st.sampled_from((1, 2, 4)), st.sampled_from((1, 2, 16)), st.data())
+def test_widths_and_sectors_are_those_of_each_access(
+    shape: tuple[int, ...], start: int, bytes_: int, align: int, data: st.DataObject
+) -> None:
+    layout = data.draw(st.sampled_from(list(register_layouts(shape))))
+    memory = data.draw(st.sampled_from([strided(shape, row_major(shape)) + start, np.full(shape, FILL)])).reshape(-1)
+    offsets = memory[layout]
+    width = width_of(offsets, bytes_, align)
+    assert offsets.shape[2] % width == 0 and width * bytes_ <= 16
+    for row in offsets.reshape(-1, width):
+        fits = [first + k for k, first in enumerate([row[0]] * width)]
+        aligned = width == 1 or (align % (width * bytes_) == 0 and row[0] * bytes_ % (width * bytes_) == 0)
+        assert (row == FILL).all() or (row.tolist() == fits and aligned)
+    addresses = np.where(offsets[..., 0] < 0, -1, offsets[..., 0] * bytes_)
+    wanted = [len({at // 32 for at in row if at >= 0}) for row in addresses.tolist()]
+    assert sectors_of(addresses).tolist() == wanted
