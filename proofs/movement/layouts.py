@@ -1,8 +1,8 @@
 """Layouts of movement terms: tables from coordinates to places of memory, or from places of threads to elements.
 
-Notation: elements of a value of shape (s0, s1, ...) are numbered row-major, the last axis fastest. A layout of memory has
-the value's shape and an element offset at each coordinate, -1 where the value is 0 and no memory is read. A layout of
-registers is indexed by warp, lane and register and contains element numbers.
+Notation: elements of a value of shape (s0, s1, ...) are numbered row-major, the last axis fastest. A layout of memory
+has the value's shape and an element offset at each coordinate, -1 where the value is 0 and no memory is read. A layout
+of registers is indexed by warp, lane and register and contains element numbers.
 """
 
 from __future__ import annotations

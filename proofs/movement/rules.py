@@ -1,34 +1,51 @@
 """Rules of movement terms: what may replace what, each with a certificate.
 
-Notation: a rule matches an operation and yields pairs (before, after) of terms that denote the same. It sees operands through
-``Graph``, which is a term or an e-graph: in an e-graph an operand is a class of equal terms, and a rule matches any of them.
-``laws`` names the laws that solvers prove for all sizes.
+Notation: a rule matches an operation and yields pairs (before, after) that denote the same. It sees operands through
+``Graph``, which is a term or an e-graph; there an operand is a class of equal terms, and a rule matches any of them.
+Certificates: the tests run each rule on all small instances of its patterns; ``laws`` names the laws that solvers
+prove for all sizes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
 from operator import add
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from layoutalg.proofs.movement.layouts import FILL, Table, affine, row_major, strided
+from layoutalg.proofs.movement.layouts import CHECK, FILL, Table, affine, row_major, strided
 from layoutalg.proofs.movement.term import KEEPS_ZERO, VIEWS, Kind, Term, along, renumbered, viewed
 
-Handle: TypeAlias = "Term | int"
-Pair: TypeAlias = "tuple[Term, Handle]"
 MOVES = ("load", "convert", "stage", "store")
 DEEPEST_VIEWS = 4
 """Views between a copy and its use that the rules look through."""
 
 
+class Node(NamedTuple):
+    """An operation on operands that a rule does not look into: terms, nodes, or classes of an e-graph.
+
+    Args:
+        op: Its name.
+        args: Its arguments.
+        of: Its operands.
+    """
+
+    op: str
+    args: tuple[Any, ...]
+    of: tuple[Handle, ...]
+
+
+Handle: TypeAlias = Any
+"""An operand: a term, a node, or the number of a class."""
+Pair: TypeAlias = tuple[Node, Handle]
+
+
 class Graph(Protocol):
     """What a rule sees of operands."""
 
-    def terms(self, operand: Handle) -> Iterator[Term]:
-        """Yield the terms that an operand may be; their operands are handles again."""
+    def terms(self, operand: Handle) -> Iterator[Node]:
+        """Yield what an operand may be."""
 
     def kind(self, operand: Handle) -> Kind:
         """Return what an operand is."""
@@ -40,26 +57,48 @@ class Graph(Protocol):
 class OneTerm:
     """A term, as rules see it: every operand is one term."""
 
-    def terms(self, operand: Handle) -> Iterator[Term]:
+    def terms(self, operand: Handle) -> Iterator[Node]:
         """Yield the operand."""
-        assert isinstance(operand, Term)
-        yield operand
+        yield Node(operand.op, operand.args, operand.of)
 
     def kind(self, operand: Handle) -> Kind:
         """Return the operand's kind."""
-        assert isinstance(operand, Term)
-        return operand.kind
+        found: Kind = operand.kind
+        return found
 
     def key(self, operand: Handle) -> Handle:
         """Return the operand."""
         return operand
 
 
-Match: TypeAlias = Callable[[Term, Graph], Iterator[Pair]]
+def termed(handle: Handle) -> Term:
+    """Return the term of a node.
+
+    Raises: MalformedError: LA995: it is none.
+    """
+    if isinstance(handle, Node):
+        return Term(handle.op, handle.args, tuple([termed(each) for each in handle.of]))
+    return CHECK.kind(handle, Term, "operand")
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+def rewritten(rule: Rule, whole: Term) -> Iterator[tuple[Term, Handle]]:
+    """Yield what a rule says about a term: the term itself, and a node of what may replace it.
+
+    Example:
+        >>> x = Term("transpose", ((0, 1),), (Term("input", ("A", (2, 3), "f32", None, None)),))
+        >>> nothing = next(rule for rule in RULES if rule.name == "view.nothing")
+        >>> [str(termed(after)) for _, after in rewritten(nothing, x)]
+        ['input(A, (2, 3), f32, (3, 1), 256)']
+    """
+    graph = OneTerm()
+    for before, after in rule.match(next(graph.terms(whole)), graph):
+        yield termed(before), after
+
+
+Match: TypeAlias = Callable[[Node, Graph], Iterator[Pair]]
+
+
+class Rule(NamedTuple):
     """A rewrite.
 
     Args:
@@ -93,24 +132,24 @@ def rule(name: str, ops: str, *patterns: str, laws: str = "") -> Callable[[Match
     return add
 
 
-def _of(operand: Handle, graph: Graph, *ops: str) -> Iterator[Term]:
+def _of(operand: Handle, graph: Graph, *ops: str) -> Iterator[Node]:
     """Yield the terms of an operand with one of these operations."""
     for each in graph.terms(operand):
         if each.op in ops:
             yield each
 
 
-def _over(outer: Term, inner: Term) -> Term:
+def _over(outer: Node, inner: Handle) -> Node:
     """Return the outer term, on this one of its operand's terms."""
-    return Term(outer.op, outer.args, (inner,))
+    return Node(outer.op, outer.args, (inner,))
 
 
-def _crop(start: Any, extents: Any, x: Handle) -> Term:
-    return Term("crop", (tuple(start), tuple(extents)), (x,))
+def _crop(start: Iterable[int], extents: Iterable[int], x: Handle) -> Node:
+    return Node("crop", (tuple(start), tuple(extents)), (x,))
 
 
-def _pad(low: Any, high: Any, x: Handle) -> Term:
-    return Term("pad", (tuple(low), tuple(high)), (x,))
+def _pad(low: Iterable[int], high: Iterable[int], x: Handle) -> Node:
+    return Node("pad", (tuple(low), tuple(high)), (x,))
 
 
 # Movements
@@ -121,7 +160,7 @@ def _pad(low: Any, high: Any, x: Handle) -> Term:
     "load stage", "load stage load", "load store load", "convert load", "convert load stage", "convert convert load",
     "stage load", "stage convert load", "stage store load", "store convert load",
 )  # fmt: skip
-def _move_move(outer: Term, graph: Graph) -> Iterator[Pair]:
+def _move_move(outer: Node, graph: Graph) -> Iterator[Pair]:
     """A movement of a movement of x is one of x: load, convert, stage and store change no element. From registers, load
     becomes convert, and stage is by threads; from an array, convert becomes load, and stage is by tma or cp.async
     """
@@ -130,19 +169,19 @@ def _move_move(outer: Term, graph: Graph) -> Iterator[Pair]:
             yield _over(outer, inner), after
 
 
-def _moved(outer: Term, x: Handle, tier: str) -> Iterator[Term]:
+def _moved(outer: Node, x: Handle, tier: str) -> Iterator[Node]:
     """Yield the movements of x that bring it where another one brings its operand."""
     if outer.op in ("load", "convert"):
-        yield Term("convert" if tier == "registers" else "load", outer.args, (x,))
+        yield Node("convert" if tier == "registers" else "load", outer.args, (x,))
     elif outer.op == "store" and tier == "registers":
-        yield Term("store", outer.args, (x,))
+        yield Node("store", outer.args, (x,))
     elif outer.op == "stage" and tier != "shared":
         for carrier in ("threads",) if tier == "registers" else ("tma", "cp.async"):
-            yield Term("stage", (outer.args[0], carrier), (x,))
+            yield Node("stage", (outer.args[0], carrier), (x,))
 
 
 @rule("convert.same", "convert", "convert load", "convert transpose load")
-def _convert_same(outer: Term, graph: Graph) -> Iterator[Pair]:
+def _convert_same(outer: Node, graph: Graph) -> Iterator[Pair]:
     """convert(L, x) = x where x already has the layout L"""
     if graph.kind(outer.of[0]).layout == outer.args[0]:
         yield outer, outer.of[0]
@@ -153,11 +192,11 @@ def _convert_same(outer: Term, graph: Graph) -> Iterator[Pair]:
     "convert elementwise load", "transpose elementwise load", "reshape elementwise load",
     "broadcast elementwise reduce load",
 )  # fmt: skip
-def _function_inside(outer: Term, graph: Graph) -> Iterator[Pair]:
+def _function_inside(outer: Node, graph: Graph) -> Iterator[Pair]:
     """m(f(x, ...)) = f(m(x), ...) where m converts, transposes, reshapes or broadcasts"""
     for inner in _of(outer.of[0], graph, "elementwise"):
-        moved = tuple([Term(outer.op, outer.args, (x,)) for x in inner.of])
-        yield _over(outer, inner), Term("elementwise", inner.args, moved)
+        moved = tuple([Node(outer.op, outer.args, (x,)) for x in inner.of])
+        yield _over(outer, inner), Node("elementwise", inner.args, moved)
 
 
 @rule(
@@ -165,7 +204,7 @@ def _function_inside(outer: Term, graph: Graph) -> Iterator[Pair]:
     "elementwise convert load", "elementwise transpose load", "elementwise reshape load",
     "elementwise broadcast reduce load",
 )  # fmt: skip
-def _function_outside(outer: Term, graph: Graph) -> Iterator[Pair]:
+def _function_outside(outer: Node, graph: Graph) -> Iterator[Pair]:
     """f(m(x), ...) = m(f(x, ...)) where m converts, transposes, reshapes or broadcasts, and all x have one layout"""
     for first in _of(outer.of[0], graph, "convert", "transpose", "reshape", "broadcast"):
         kind = graph.kind(first.of[0])
@@ -174,8 +213,8 @@ def _function_outside(outer: Term, graph: Graph) -> Iterator[Pair]:
             alike = (x for x in _of(operand, graph, first.op) if x.args == first.args)
             same += [x for x in alike if _place(graph.kind(x.of[0])) == _place(kind)][:1]
         if len(same) == len(outer.of):
-            inner = Term("elementwise", outer.args, tuple([x.of[0] for x in same]))
-            yield Term(outer.op, outer.args, tuple(same)), Term(first.op, first.args, (inner,))
+            inner = Node("elementwise", outer.args, tuple([x.of[0] for x in same]))
+            yield Node(outer.op, outer.args, tuple(same)), Node(first.op, first.args, (inner,))
 
 
 def _place(kind: Kind) -> tuple[object, ...]:
@@ -183,34 +222,34 @@ def _place(kind: Kind) -> tuple[object, ...]:
 
 
 @rule("reduce.convert", "reduce", "reduce convert load")
-def _reduce_convert(outer: Term, graph: Graph) -> Iterator[Pair]:
+def _reduce_convert(outer: Node, graph: Graph) -> Iterator[Pair]:
     """reduce(f, a, convert(L, x)) = convert(L without a, reduce(f, a, x))"""
     for inner in _of(outer.of[0], graph, "convert"):
         shape = graph.kind(inner.of[0]).shape
         layout = along(inner.args[0], shape, outer.args[1])
-        yield _over(outer, inner), Term("convert", (layout,), (Term("reduce", outer.args, inner.of),))
+        yield _over(outer, inner), Node("convert", (layout,), (Node("reduce", outer.args, inner.of),))
 
 
 @rule("convert.broadcast", "convert", "convert broadcast reduce load")
-def _convert_broadcast(outer: Term, graph: Graph) -> Iterator[Pair]:
+def _convert_broadcast(outer: Node, graph: Graph) -> Iterator[Pair]:
     """convert(L, broadcast(a, n, M, x)) = broadcast(a, n, L, convert(L without a, x))"""
     for inner in _of(outer.of[0], graph, "broadcast"):
         axis, extent, _ = inner.args
         layout = along(outer.args[0], graph.kind(outer.of[0]).shape, axis)
-        moved = Term("convert", (layout,), inner.of)
-        yield _over(outer, inner), Term("broadcast", (axis, extent, outer.args[0]), (moved,))
+        moved = Node("convert", (layout,), inner.of)
+        yield _over(outer, inner), Node("broadcast", (axis, extent, outer.args[0]), (moved,))
 
 
 @rule(
     "view.outside", "load convert", "load transpose", "load reshape", "convert transpose load", "convert reshape load"
 )  # fmt: skip
-def _view_outside(outer: Term, graph: Graph) -> Iterator[Pair]:
+def _view_outside(outer: Node, graph: Graph) -> Iterator[Pair]:
     """load(L, view(x)) = view(load(view^-1 L, x)) for transpose and reshape; convert likewise"""
     for inner in _of(outer.of[0], graph, "transpose", "reshape"):
         shape = graph.kind(inner.of[0]).shape
         back = (tuple(np.argsort(inner.args[0]).tolist()),) if inner.op == "transpose" else (shape,)
         layout = renumbered(inner.op, back, graph.kind(outer.of[0]).shape, outer.args[0])[1]
-        yield _over(outer, inner), _over(inner, Term(outer.op, (layout,), inner.of))
+        yield _over(outer, inner), _over(inner, Node(outer.op, (layout,), inner.of))
 
 
 @rule(
@@ -219,9 +258,9 @@ def _view_outside(outer: Term, graph: Graph) -> Iterator[Pair]:
     "transpose stage", "reshape stage", "transpose stage load", "transpose store load", "reshape store load",
     laws="digits.carries",
 )  # fmt: skip
-def _view_inside(outer: Term, graph: Graph) -> Iterator[Pair]:
-    """view(m(L, x)) = m(view L, view(x)) for transpose and reshape, where m loads, converts, stages or stores; strides of
-    a store must stay strides
+def _view_inside(outer: Node, graph: Graph) -> Iterator[Pair]:
+    """view(m(L, x)) = m(view L, view(x)) for transpose and reshape, where m loads, converts, stages or stores; strides
+    of a store must stay strides
     """
     for inner in _of(outer.of[0], graph, *MOVES):
         shape, layout = graph.kind(inner.of[0]).shape, inner.args[0]
@@ -234,13 +273,13 @@ def _view_inside(outer: Term, graph: Graph) -> Iterator[Pair]:
             if found is None:
                 continue
             layout = found[1]
-        yield _over(outer, inner), Term(inner.op, (layout, *inner.args[1:]), (_over(outer, inner.of[0]),))  # type: ignore[arg-type]
+        yield _over(outer, inner), Node(inner.op, (layout, *inner.args[1:]), (_over(outer, inner.of[0]),))
 
 
 # Copies
 
 
-def _behind(operand: Handle, graph: Graph, above: tuple[object, ...] = ()) -> Iterator[tuple[tuple[Term, ...], Term]]:
+def _behind(operand: Handle, graph: Graph, above: tuple[object, ...] = ()) -> Iterator[tuple[tuple[Node, ...], Node]]:
     """Yield stores with the views, outermost first, through which an operand sees them; no view of itself."""
     for each in _of(operand, graph, "store"):
         yield (), each
@@ -252,10 +291,10 @@ def _behind(operand: Handle, graph: Graph, above: tuple[object, ...] = ()) -> It
                     yield (view, *views), store
 
 
-def _through(views: tuple[Term, ...], x: Handle) -> Handle:
+def _through(views: tuple[Node, ...], x: Handle) -> Handle:
     """Return the views applied to something."""
     for view in reversed(views):
-        x = Term(view.op, view.args, (x,))
+        x = Node(view.op, view.args, (x,))
     return x
 
 
@@ -263,30 +302,30 @@ _THROUGH = tuple([f"load {view} store load" for view in VIEWS if view != "broadc
 
 
 @rule("copy.forwarded", "load stage", *_THROUGH, "load gather crop store load", "stage transpose store load")
-def _copy_forwarded(outer: Term, graph: Graph) -> Iterator[Pair]:
+def _copy_forwarded(outer: Node, graph: Graph) -> Iterator[Pair]:
     """load(L, views(store(S, load(M, x)))) = load(L, views(x)), and stage likewise: a copy need not be made"""
     if outer.op == "stage" and outer.args[1] == "threads":
         return
     for views, store in _behind(outer.of[0], graph):
         for inner in _of(store.of[0], graph, "load"):
             if graph.kind(inner.of[0]).tier == "global":
-                before = _through(views, Term(store.op, store.args, (inner,)))
-                yield Term(outer.op, outer.args, (before,)), Term(outer.op, outer.args, (_through(views, inner.of[0]),))
+                before = _through(views, Node(store.op, store.args, (inner,)))
+                yield Node(outer.op, outer.args, (before,)), Node(outer.op, outer.args, (_through(views, inner.of[0]),))
 
 
 @rule("function.forwarded", "load", *[
     f"load {view} store elementwise load" for view in VIEWS if view != "broadcast"
 ])  # fmt: skip
-def _function_forwarded(outer: Term, graph: Graph) -> Iterator[Pair]:
-    """load(L, views(store(S, f(x, ...)))) = f(load(L, views(store(S, x))), ...); views that pad need f(0, ...) = 0"""
+def _function_forwarded(outer: Node, graph: Graph) -> Iterator[Pair]:
+    """load(L, views(store(S, f(x, ...)))) = f(load(L, views(store(S, x))), ...); padding needs f(0, ...) = 0"""
     for views, store in _behind(outer.of[0], graph):
         for inner in _of(store.of[0], graph, "elementwise"):
             fills = any(view.op in ("pad", "scatter") for view in views)
             if not views or (fills and inner.args[0] not in KEEPS_ZERO):
                 continue
-            before = _through(views, Term(store.op, store.args, (inner,)))
-            each = [Term("load", outer.args, (_through(views, Term("store", store.args, (x,))),)) for x in inner.of]
-            yield Term("load", outer.args, (before,)), Term("elementwise", inner.args, tuple(each))
+            before = _through(views, Node(store.op, store.args, (inner,)))
+            each = [Node("load", outer.args, (_through(views, Node("store", store.args, (x,))),)) for x in inner.of]
+            yield Node("load", outer.args, (before,)), Node("elementwise", inner.args, tuple(each))
 
 
 # Views
@@ -297,12 +336,12 @@ def _function_forwarded(outer: Term, graph: Graph) -> Iterator[Pair]:
     "transpose transpose", "reshape reshape", "gather gather", "crop crop", "pad pad",
     laws="digits.carries movement.crop.sum movement.pad.sum",
 )  # fmt: skip
-def _view_view(outer: Term, graph: Graph) -> Iterator[Pair]:
+def _view_view(outer: Node, graph: Graph) -> Iterator[Pair]:
     """Two views of a kind are one: orders and indices compose, the last shape stays, starts and paddings are added"""
     for inner in _of(outer.of[0], graph, outer.op):
         args = _composed(outer.op, outer.args, inner.args)
         if args is not None:
-            yield _over(outer, inner), Term(outer.op, args, inner.of)
+            yield _over(outer, inner), Node(outer.op, args, inner.of)
 
 
 def _composed(op: str, outer: tuple[Any, ...], inner: tuple[Any, ...]) -> tuple[Any, ...] | None:
@@ -318,10 +357,10 @@ def _composed(op: str, outer: tuple[Any, ...], inner: tuple[Any, ...]) -> tuple[
 
 
 @rule("view.nothing", " ".join(VIEWS), *VIEWS[:-1], "broadcast crop")
-def _view_nothing(outer: Term, graph: Graph) -> Iterator[Pair]:
-    """A view that moves nothing is its operand: the identity as order or indices, the same shape, no padding, all kept"""
+def _view_nothing(outer: Node, graph: Graph) -> Iterator[Pair]:
+    """A view that moves nothing is its operand: the identity as order or indices, its shape, no padding, all kept"""
     shape, args = graph.kind(outer.of[0]).shape, outer.args
-    identity = {
+    identity: dict[str, Callable[[], bool]] = {
         "transpose": lambda: args[0] == tuple(range(len(shape))),
         "reshape": lambda: args[0] == shape,
         "gather": lambda: args[1] == tuple(range(shape[args[0]])),
@@ -335,26 +374,26 @@ def _view_nothing(outer: Term, graph: Graph) -> Iterator[Pair]:
 
 
 @rule("gather.scatter", "gather", "gather scatter")
-def _gather_scatter(outer: Term, graph: Graph) -> Iterator[Pair]:
+def _gather_scatter(outer: Node, graph: Graph) -> Iterator[Pair]:
     """gather(a, i, scatter(a, j, n, x)) = gather(a, j^-1 o i, x) where every index of i is one of j"""
     for inner in _of(outer.of[0], graph, "scatter"):
         if inner.args[0] == outer.args[0]:
             place = {index: at for at, index in enumerate(inner.args[1])}
             if all(index in place for index in outer.args[1]):
                 indices = tuple([place[index] for index in outer.args[1]])
-                yield _over(outer, inner), Term("gather", (outer.args[0], indices), inner.of)
+                yield _over(outer, inner), Node("gather", (outer.args[0], indices), inner.of)
 
 
 @rule("scatter.permutation", "scatter", "scatter")
-def _scatter_permutation(outer: Term, graph: Graph) -> Iterator[Pair]:
+def _scatter_permutation(outer: Node, _: Graph) -> Iterator[Pair]:
     """scatter(a, i, n, x) = gather(a, i^-1, x) where i is a permutation of all n indices"""
     axis, indices, extent = outer.args
     if len(indices) == extent:
-        yield outer, Term("gather", (axis, tuple(np.argsort(indices).tolist())), outer.of)
+        yield outer, Node("gather", (axis, tuple(np.argsort(indices).tolist())), outer.of)
 
 
 @rule("gather.run", "gather", "gather")
-def _gather_run(outer: Term, graph: Graph) -> Iterator[Pair]:
+def _gather_run(outer: Node, graph: Graph) -> Iterator[Pair]:
     """gather(a, (s, s + 1, ...), x) = crop(s, n, x)"""
     axis, indices = outer.args
     if indices == tuple(range(indices[0], indices[0] + len(indices))):
@@ -364,7 +403,7 @@ def _gather_run(outer: Term, graph: Graph) -> Iterator[Pair]:
 
 
 @rule("crop.pad", "crop", "crop pad", laws="movement.crop.pad")
-def _crop_pad(outer: Term, graph: Graph) -> Iterator[Pair]:
+def _crop_pad(outer: Node, graph: Graph) -> Iterator[Pair]:
     """crop(s, n, pad(l, h, x)) = pad(l', h', crop(s', n', x)): what is cropped of the padding need not be padded"""
     for inner in _of(outer.of[0], graph, "pad"):
         shape = graph.kind(inner.of[0]).shape
@@ -387,7 +426,7 @@ def cropped_padding(start: Any, kept: Any, low: Any, extent: Any) -> tuple[Any, 
 @rule("view.apart", "gather crop pad", *[
     f"{outer} {inner}" for outer in ("gather", "crop", "pad") for inner in ("gather", "transpose", "scatter")
 ])  # fmt: skip
-def _views_apart(outer: Term, graph: Graph) -> Iterator[Pair]:
+def _views_apart(outer: Node, graph: Graph) -> Iterator[Pair]:
     """Views of different axes change places; and a gather, crop or pad passes a transpose, on the axis it had before"""
     for inner in _of(outer.of[0], graph, "transpose", "gather", "scatter"):
         before = graph.kind(inner.of[0]).shape
@@ -395,32 +434,33 @@ def _views_apart(outer: Term, graph: Graph) -> Iterator[Pair]:
             order = inner.args[0]
             back = np.argsort(order).tolist()
             if outer.op == "gather":
-                moved = Term("gather", (order[outer.args[0]], outer.args[1]), inner.of)
+                moved = Node("gather", (order[outer.args[0]], outer.args[1]), inner.of)
             else:
                 one, two = outer.args
                 args = (tuple([one[axis] for axis in back]), tuple([two[axis] for axis in back]))
-                moved = Term(outer.op, args, inner.of)
+                moved = Node(outer.op, args, inner.of)
             yield _over(outer, inner), _over(inner, moved)
             continue
         axis = inner.args[0]
         if outer.op == "gather" and outer.args[0] != axis:
-            yield _over(outer, inner), _over(inner, Term("gather", outer.args, inner.of))
+            yield _over(outer, inner), _over(inner, Node("gather", outer.args, inner.of))
         elif outer.op == "pad" and not outer.args[0][axis] + outer.args[1][axis]:
-            yield _over(outer, inner), _over(inner, Term("pad", outer.args, inner.of))
+            yield _over(outer, inner), _over(inner, Node("pad", outer.args, inner.of))
         elif outer.op == "crop":
             kept = [(start, count) if place != axis else (0, before[axis])
                     for place, (start, count) in enumerate(zip(*outer.args, strict=True))]  # fmt: skip
             first, count = outer.args[0][axis], outer.args[1][axis]
-            cropped = _crop(*zip(*kept, strict=True), inner.of[0])
+            starts, counts = zip(*kept, strict=True)
+            cropped = _crop(starts, counts, inner.of[0])
             if inner.op == "gather":
                 args = (axis, inner.args[1][first : first + count])
-                yield _over(outer, inner), Term("gather", args, (cropped,))
+                yield _over(outer, inner), Node("gather", args, (cropped,))
             elif count == inner.args[2]:
-                yield _over(outer, inner), Term("scatter", inner.args, (cropped,))
+                yield _over(outer, inner), Node("scatter", inner.args, (cropped,))
 
 
 @rule("reshape.pad", "reshape", "reshape pad", laws="movement.pad.rows")
-def _reshape_pad(outer: Term, graph: Graph) -> Iterator[Pair]:
+def _reshape_pad(outer: Node, graph: Graph) -> Iterator[Pair]:
     """reshape(s, pad(l, h, x)) = pad(l f, h f, reshape(s', x)): padding of the outermost axis, in rows of f of the
     elements that the outermost axis of s counts
     """
@@ -430,6 +470,6 @@ def _reshape_pad(outer: Term, graph: Graph) -> Iterator[Pair]:
         row, part = row_major(shape)[0], row_major(into)[0]
         if not any((*low[1:], *high[1:])) and row * low[0] % part == 0 == row * high[0] % part == row * shape[0] % part:
             factor = [row * count // part for count in (low[0], high[0], shape[0])]
-            inside = Term("reshape", ((factor[2], *into[1:]),), inner.of)
+            inside = Node("reshape", ((factor[2], *into[1:]),), inner.of)
             none = (0,) * (len(into) - 1)
             yield _over(outer, inner), _pad((factor[0], *none), (factor[1], *none), inside)

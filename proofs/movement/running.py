@@ -1,13 +1,12 @@
 """What movement terms denote: the element at each coordinate, found by running on labels.
 
 Mathematically: [[term]] maps a coordinate to an element of an input, 0, or f(elements) for a function f that is not
-interpreted. Equal labels therefore mean equal values for every content of the inputs and every meaning of the functions, so
-running decides equality of terms of given shapes: there is nothing left to test.
+interpreted. Equal labels mean equal values for every content of the inputs and every meaning of the functions with
+f(0, ...) = 0 for those of ``KEEPS_ZERO``: running decides equality of terms of given shapes.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -20,26 +19,23 @@ ENGINE = "labels"
 ZERO = 0
 
 
-@dataclass(slots=True)
 class Labels:
     """Numbers for elements; terms that are compared share them.
 
-    Args:
-        inputs: First label and term of each array.
-        values: Label of each function value.
-        meanings: What each label is: a function value, or an element of an array.
+    ``inputs`` has the first label and the term of each array, ``values`` the label of each function value, ``meanings``
+    what each label is: a function value, or an element of an array.
     """
 
-    inputs: dict[str, tuple[int, Term]] = field(default_factory=dict)
-    values: dict[tuple[Any, ...], int] = field(default_factory=dict)
-    meanings: list[tuple[str, Any]] = field(default_factory=lambda: [("0", ())])
+    def __init__(self) -> None:
+        self.inputs: dict[str, tuple[int, Term]] = {}
+        self.values: dict[tuple[Any, ...], int] = {}
+        self.meanings: list[tuple[str, Any]] = [("0", ())]
 
     def run(self, whole: Term) -> IntArray:
         """Return the label at each coordinate of a term's value."""
-        whole.kind  # noqa: B018: refuses what has none
         found: dict[Term, IntArray] = {}
         for each in whole.terms():
-            found[each] = self._step(each, [found[operand] for operand in each.of])  # type: ignore[index]
+            found[each] = self._step(each, [found[operand] for operand in each.of])
         return found[whole]
 
     def _step(self, asked: Term, of: list[IntArray]) -> IntArray:
@@ -49,7 +45,7 @@ class Labels:
         if op in ("load", "convert", "stage", "store"):
             return of[0]
         if op == "elementwise":
-            types = tuple([operand.kind.dtype for operand in asked.of])  # type: ignore[union-attr]
+            types = tuple([operand.kind.dtype for operand in asked.of])
             return self._applied((args[0], args[1], *types), np.stack(of, axis=-1))
         if op == "reduce":
             function = ("reduce", args[0], asked.kind.dtype)

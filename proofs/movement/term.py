@@ -1,20 +1,20 @@
 """Movement terms: programs that bring elements from arrays to registers, shared memory and arrays.
 
 Notation: ``op(args, x, ...)``; there is no composition. A term has a kind: shape, element type, tier and layout of its
-value. What it denotes is in ``proofs.movement.running``: an element at each coordinate. Operations on memory are views: they
+value. It denotes an element at each coordinate (``proofs.movement.running``). Operations on memory are views: they
 change addresses and move nothing. ``load``, ``stage``, ``convert`` and ``store`` move, and change no element.
 
     input(name, shape, dtype, strides, align_bytes)     an array in global memory
     load(layout, x)                 from memory to registers
     convert(layout, x)              registers to other registers
-    stage(layout, carrier, x)       to shared memory: by "tma" or "cp.async" from an array, by "threads" from registers
+    stage(layout, carrier, x)       to shared memory: "tma" or "cp.async" from an array, "threads" from registers
     store(strides, x)               registers to a new array; a kernel ends
     transpose(order, x)  reshape(shape, x)              memory or registers
     gather(axis, indices, x)        y[.., k, ..] = x[.., indices[k], ..]; memory
     scatter(axis, indices, extent, x)                   y[.., indices[k], ..] = x[.., k, ..], 0 elsewhere; memory
     pad(low, high, x)  crop(start, extents, x)          memory; pads with 0
     broadcast(axis, extent, layout, x)                  repeats an axis of extent 1; memory, or registers with a layout
-    elementwise(function, dtype, x, ...)                registers of one layout; the function has no meaning but its name
+    elementwise(function, dtype, x, ...)                registers of one layout; a function is nothing but its name
     reduce(function, axis, x)       registers; elements in their order, so that sums of floats stay equal
 """
 
@@ -22,15 +22,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from layoutalg.ground.document import Reader
-from layoutalg.ground.errors import MalformedError
+from layoutalg.ground.errors import Diagnostic, MalformedError
 from layoutalg.ground.limits import ARRAY_RANK
+from layoutalg.ground.record import Checked
 from layoutalg.proofs.dtypes import element_type
 from layoutalg.proofs.movement.layouts import (
     CHECK,
@@ -56,7 +57,7 @@ BASE_ALIGN_BYTES = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(Checked, code="LA995"):
     """What a value is.
 
     Args:
@@ -73,6 +74,15 @@ class Kind:
     layout: Table
     align_bytes: int = 1
 
+    def _validate(self) -> None:
+        CHECK.choice(self.tier, "tier", TIERS)
+        _shape(self.shape, "shape")
+        _dtype(self.dtype, "dtype")
+        if len(self.layout.shape) != 3 if self.tier == REGISTERS else self.layout.shape != self.shape:
+            raise CHECK.malformed(
+                "layout", "must be indexed like the value, or by warp, lane, register", self.layout.shape
+            )
+
     @property
     def size(self) -> int:
         """Number of elements."""
@@ -87,37 +97,57 @@ class Kind:
         return f"{self.tier} {self.dtype}{list(self.shape)}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Term:
-    """An operation on terms. Make one with ``term``, which checks it; a number in ``of`` is a class of an e-graph.
+    """An operation on terms, checked.
 
     Args:
         op: Its name.
         args: Its arguments, in the order of ``OPERATIONS``.
         of: The terms it is applied to.
+
+    Raises: MalformedError: LA995: the message names operation, argument and rule.
     """
 
     op: str
     args: tuple[Any, ...]
-    of: tuple[Term | int, ...] = ()
-    key: int = field(init=False, repr=False, compare=False, default=0)
-    depth: int = field(init=False, repr=False, compare=False, default=1)
+    of: tuple[Term, ...] = ()
 
     def __post_init__(self) -> None:
-        depth = 1 + max([each.depth for each in self.of if isinstance(each, Term)], default=0)
+        known = OPERATIONS[CHECK.choice(self.op, "op", tuple(OPERATIONS))]
+        of = CHECK.entries(self.of, f"{self.op}.of", MOST_TERMS)
+        kinds = tuple([CHECK.kind(x, Term, f"{self.op}.of[{place}]").kind for place, x in enumerate(of)])
+        args = CHECK.entries(self.args, f"{self.op}.args", len(known.names))
+        if len(args) < len(known.names):
+            raise CHECK.malformed(f"{self.op}.args", f"must be {', '.join(known.names)}", args)
+        _require_operands(self.op, kinds)
+        args = known.read(self.op, kinds, args)
+        depth = 1 + max([each.depth for each in of], default=0)
         if depth > MOST_DEPTH:
-            raise CHECK.malformed("of", f"must be at most {MOST_DEPTH} terms deep", depth)
-        object.__setattr__(self, "depth", depth)
-        object.__setattr__(self, "key", hash((self.op, self.args, self.of)))
+            raise CHECK.malformed(f"{self.op}.of", f"must be at most {MOST_DEPTH} terms deep", depth)
+        kind = _kind(self.op, args, kinds)
+        for name, value in (("of", of), ("args", args), ("_depth", depth), ("_kind", kind)):
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "_hash", hash((self.op, args, of)))
 
     def __hash__(self) -> int:
-        return self.key
+        return self.__dict__["_hash"]  # type: ignore[no-any-return]
+
+    @property
+    def kind(self) -> Kind:
+        """What its value is."""
+        return self.__dict__["_kind"]  # type: ignore[no-any-return]
+
+    @property
+    def depth(self) -> int:
+        """Terms on the longest way to an array."""
+        return self.__dict__["_depth"]  # type: ignore[no-any-return]
 
     def at(self, path: tuple[int, ...]) -> Term:
         """Return the term at a path of operand numbers."""
         found = self
         for place in path:
-            found = found.of[place]  # type: ignore[assignment]
+            found = found.of[place]
         return found
 
     def put(self, path: tuple[int, ...], other: Term) -> Term:
@@ -137,13 +167,8 @@ class Term:
                 seen.setdefault(each)
             elif each not in seen:
                 waiting.append((each, True))
-                waiting += [(operand, False) for operand in reversed(each.of) if isinstance(operand, Term)]
+                waiting += [(operand, False) for operand in reversed(each.of)]
         return list(seen)
-
-    @property
-    def kind(self) -> Kind:
-        """What its value is."""
-        return kind_of(self)
 
     def __str__(self) -> str:
         said = [_brief(arg) for arg in self.args if arg is not None]
@@ -161,7 +186,7 @@ class Term:
                     for name, arg in zip(OPERATIONS[each.op].names, each.args, strict=True)
                     if arg is not None
                 },
-                "of": [number[operand] for operand in each.of],  # type: ignore[index]
+                "of": [number[operand] for operand in each.of],
             }
             for each in terms
         ]
@@ -187,15 +212,16 @@ class Term:
             node.keys(("op", "of"), OPERATIONS[op].names)
             of = node.get("of").integers(maximum=len(made) - 1, minimum=0) if node.get("of").value else ()
             held: Any = node.value
-            args = {name: _tupled(held[name]) for name in OPERATIONS[op].names if name in held}
-            made.append(_made(op, tuple([made[place] for place in of]), args, f"{node.pointer}/"))
+            try:
+                args = tuple([held.get(name) for name in OPERATIONS[op].names])
+                made.append(Term(op, args, tuple([made[place] for place in of])))
+            except MalformedError as error:
+                said = error.diagnostic
+                where = (f"{node.pointer}/{said.where[0]}",)
+                raise MalformedError(Diagnostic(said.code, said.what, where, said.because, said.witness)) from None
         if not made:
             reader.get("terms").fail("must have at least one term")
         return made[-1]
-
-
-def _tupled(value: object) -> object:
-    return tuple(value) if isinstance(value, list) and all(type(entry) is int for entry in value) else value
 
 
 def _brief(arg: object) -> str:
@@ -226,51 +252,20 @@ def term(op: str, *of: Term, **args: object) -> Term:
           in     crop.extents[1]
           since  must be in [1, 3), not 4
     """
-    return _made(CHECK.choice(op, "op", tuple(OPERATIONS)), of, args, "")
-
-
-def _made(op: str, of: tuple[Term, ...], args: Mapping[str, object], where: str) -> Term:
-    known = OPERATIONS[op]
+    known = OPERATIONS[CHECK.choice(op, "op", tuple(OPERATIONS))].names
     for name in args:
-        if name not in known.names:
-            raise CHECK.malformed(f"{where}{op}", f"must have arguments among {', '.join(known.names)}", name)
-    for place, operand in enumerate(of):
-        CHECK.kind(operand, Term, f"{where}{op}.of[{place}]")
-    kinds = tuple([each.kind for each in of])
-    _require_operands(op, kinds, where)
-    given = known.read(f"{where}{op}", kinds, tuple([args.get(name) for name in known.names]))
-    found = Term(op, given, of)
-    _kind(op, given, kinds)
-    return found
+        CHECK.choice(name, f"an argument of {op}", known)
+    return Term(op, tuple([args.get(name) for name in known]), of)
 
 
-def _require_operands(op: str, kinds: tuple[Kind, ...], where: str = "") -> None:
+def _require_operands(op: str, kinds: tuple[Kind, ...]) -> None:
     known = OPERATIONS[op]
     if len(kinds) != known.arity and not (known.arity < 0 and kinds):
         rule = f"must have {known.arity if known.arity >= 0 else 'one or more'} operands"
-        raise CHECK.malformed(f"{where}{op}.of", rule, len(kinds))
+        raise CHECK.malformed(f"{op}.of", rule, len(kinds))
     for place, kind in enumerate(kinds):
         if kind.tier not in known.tiers:
-            raise CHECK.malformed(f"{where}{op}.of[{place}]", f"must be in {' or '.join(known.tiers)}", kind.tier)
-
-
-@lru_cache(maxsize=1 << 16)
-def kind_of(asked: Term) -> Kind:
-    """Return the kind of a term.
-
-    Raises: MalformedError: LA995, with the path of the operand that is wrong.
-    """
-    for place, operand in enumerate(asked.of):
-        try:
-            CHECK.kind(operand, Term, "operand").kind
-        except MalformedError as error:
-            raise _inside(error, f"{asked.op}.of[{place}]") from None
-    return derived(asked.op, asked.args, tuple([each.kind for each in asked.of]))  # type: ignore[union-attr]
-
-
-def _inside(error: MalformedError, where: str) -> MalformedError:
-    said = error.diagnostic
-    return MalformedError(type(said)(said.code, said.what, (f"{where}/{said.where[0]}",), said.because, said.witness))
+            raise CHECK.malformed(f"{op}.of[{place}]", f"must be in {' or '.join(known.tiers)}", kind.tier)
 
 
 def derived(op: str, args: tuple[Any, ...], kinds: tuple[Kind, ...]) -> Kind:
@@ -278,12 +273,9 @@ def derived(op: str, args: tuple[Any, ...], kinds: tuple[Kind, ...]) -> Kind:
 
     Raises: MalformedError: LA995: this operation is not defined on them.
     """
-    known = OPERATIONS.get(op)
-    if known is None or len(args) != len(known.names):
-        raise CHECK.malformed("op", "must be an operation with its arguments", op)
     _require_operands(op, kinds)
-    if known.read(op, kinds, args) != args:
-        raise CHECK.malformed(op, "must have its arguments in canonical form; use term()", args)
+    if OPERATIONS[op].read(op, kinds, args) != args:
+        raise CHECK.malformed(f"{op}.args", "must be in canonical form", args)
     return _kind(op, args, kinds)
 
 
@@ -343,22 +335,21 @@ def viewed(op: str, args: tuple[Any, ...], array: IntArray, fill: int) -> IntArr
     if op == "reshape":
         return array.reshape(args[0])
     if op == "gather":
-        return np.take(array, args[1], axis=args[0])
+        return np.asarray(np.take(array, args[1], axis=args[0]), dtype=np.int64)
     if op == "scatter":
         axis, indices, extent = args
         found = np.full((*array.shape[:axis], extent, *array.shape[axis + 1 :]), fill, dtype=np.int64)
         found[(slice(None),) * axis + (list(indices),)] = array
         return found
     if op == "pad":
-        return np.pad(array, list(zip(*args, strict=True)), constant_values=fill)
+        return np.asarray(np.pad(array, list(zip(*args, strict=True)), constant_values=fill), dtype=np.int64)
     if op == "broadcast":
         return np.repeat(array, args[1], axis=args[0])
     start, extents = args
     return array[tuple([slice(low, low + count) for low, count in zip(start, extents, strict=True)])]
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(NamedTuple):
     """What an operation takes.
 
     Args:
@@ -544,4 +535,4 @@ def paths(whole: Term) -> Iterator[tuple[tuple[int, ...], Term]]:
             return
         path, each = waiting.pop()
         yield path, each
-        waiting += [((*path, place), operand) for place, operand in enumerate(each.of)]  # type: ignore[misc]
+        waiting += [((*path, place), operand) for place, operand in enumerate(each.of)]

@@ -1,8 +1,8 @@
-"""Rewrite movement terms: the cheapest program that equality saturation finds, with the chain of rewrites that proves it.
+"""Rewrite movement terms: the cheapest program that equality saturation finds, and the rewrites that prove it.
 
-Implementation notes: rules (``proofs.movement.rules``) decide the structure in an e-graph that only contains what the target can
-execute; the planners for conversions, TensorMaps and banks decide fields and give costs. The budget is in nodes and
-iterations, and the answer says whether it was enough.
+Implementation notes: rules (``proofs.movement.rules``) decide the structure, in an e-graph that only contains what the
+target can execute; the planners for conversions, TensorMaps and banks decide fields and give costs. The budget is in
+nodes and iterations, and the answer says whether it was enough.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from layoutalg.ground.check import Checker
-from layoutalg.ground.errors import Diagnostic, InfeasibleError, MalformedError
+from layoutalg.ground.errors import Diagnostic, InfeasibleError
 from layoutalg.ground.picture import Shown
 from layoutalg.ground.record import Record
-from layoutalg.ground.verdict import Proved, Refuted, Unknown, Verdict
+from layoutalg.ground.verdict import Proved, Verdict
 from layoutalg.proofs.movement.chains import Step, replayed
 from layoutalg.proofs.movement.layouts import Table, row_major, strided
-from layoutalg.proofs.movement.rules import RULES, Rule
+from layoutalg.proofs.movement.rules import RULES, Node, Rule
 from layoutalg.proofs.movement.running import compared
 from layoutalg.proofs.movement.term import Kind, Term
 from layoutalg.synth.conversions.reading import shared_bytes
 from layoutalg.synth.rewrite.costs import Costs, MovementCost
-from layoutalg.synth.rewrite.egraph import EGraph, TooLong
+from layoutalg.synth.rewrite.egraph import EGraph, TooLongError
 from layoutalg.synth.rewrite.extraction import Extraction
 from layoutalg.targets.registry import lookup
 
@@ -118,8 +118,8 @@ def rewrite(
         most_iterations: Most times that all rules are applied.
         rules: Rules to use; all by default.
 
-    Raises: MalformedError: LA995, LA996. InfeasibleError: LA997: no code is known for the term, or no equal term fits shared
-        memory.
+    Raises: MalformedError: LA995, LA996. InfeasibleError: LA997: no code is known for the term, or no equal term fits
+        shared memory.
 
     Example:
         >>> from layoutalg.proofs.movement import term
@@ -138,10 +138,8 @@ def rewrite(
     cost_before = search.timed_total(before)
     if isinstance(cost_before, str):
         raise _infeasible(before, cost_before)
-    graph = EGraph(search.legal)
-    start = graph.add(before)
-    assert start is not None
-    search.graph = graph
+    graph = search.graph
+    start = graph.sure(before)
     every = list(RULES if rules is None else rules)
     iterations, saturated, fired = graph.saturate(every, most_nodes, most_iterations, search.candidates)
     limit = shared_bytes(target)
@@ -150,11 +148,10 @@ def rewrite(
         raise _infeasible(before, f"no equal term fits {limit} bytes of shared memory")
     last = graph.chosen(choice, graph.find(start))
     after = graph.term_of(last)
-    cost = search.timed_total(after)
-    assert isinstance(cost, MovementCost)
+    cost = sum([search.cost(node) or MovementCost() for node in graph.below(last)], MovementCost())
     try:
         steps = graph.explain(start, last)
-    except TooLong:
+    except TooLongError:
         after, cost, steps, optimal = before, cost_before, [], False
     spent = 1000 * (time.perf_counter() - begun)
     return Rewriting(
@@ -164,10 +161,11 @@ def rewrite(
 
 
 def same_movement(a: Term | object, b: Term | object, *, most_nodes: int = MOST_NODES) -> Verdict:
-    """Return whether two terms are the same movement: equal shape, type, tier and layout, and equal elements everywhere.
+    """Return whether two terms are the same movement: equal shape, type, tier, layout, and equal elements everywhere.
 
-    Running both on labels decides it for these shapes, for every content of the arrays and every meaning of the functions. If
-    rules connect the terms, the certificate has the chain of rewrites, which ``proofs.movement.chains.replayed`` checks.
+    Running both on labels decides it for these shapes, for every content of the arrays and every meaning of the
+    functions. If rules connect the terms, the certificate has the chain of rewrites, which
+    ``proofs.movement.chains.replayed`` checks.
 
     Args:
         a: A term, or its document.
@@ -191,13 +189,12 @@ def same_movement(a: Term | object, b: Term | object, *, most_nodes: int = MOST_
     if not isinstance(verdict, Proved):
         return verdict
     graph = EGraph(lambda *_: True)
-    one, other = graph.add(first), graph.add(second)
-    assert one is not None and other is not None
+    one, other = graph.sure(first), graph.sure(second)
     graph.saturate(RULES, most_nodes, MOST_ITERATIONS)
     if graph.find(one) == graph.find(other):
         try:
             chain = graph.explain(one, other)
-        except TooLong:
+        except TooLongError:
             return verdict
         if isinstance(replayed(first, chain, second), Proved):
             return Proved("rules", {**verdict.certificate, "chain": [step.to_json() for step in chain]})
@@ -210,7 +207,6 @@ def read(movement: Term | object, argument: str = "movement") -> Term:
         if not isinstance(movement, dict):
             raise CHECK.malformed(argument, "must be a term or its document", movement)
         return Term.from_json(movement)
-    movement.kind  # noqa: B018: refuses what has none
     return movement
 
 
@@ -226,66 +222,61 @@ def _infeasible(movement: Term, because: str) -> InfeasibleError:
     return InfeasibleError(Diagnostic("LA997", "no code is known for this movement", (str(movement)[:200],), because))
 
 
-@dataclass(slots=True)
 class Search:
     """Legality, costs and candidates of one search, with the time they take."""
 
-    costs: Costs
-    graph: EGraph | None = None
-    planner_ms: float = 0.0
+    def __init__(self, costs: Costs) -> None:
+        self.costs, self.planner_ms = costs, 0.0
+        self.graph = EGraph(self.legal)
 
     def timed_total(self, whole: Term) -> MovementCost | str:
+        """Return the cost of a term."""
         begun = time.perf_counter()
         found = self.costs.total(whole)
         self.planner_ms += 1000 * (time.perf_counter() - begun)
         return found
 
-    def legal(self, each: Term, kinds: tuple[Kind, ...]) -> bool:
+    def legal(self, each: Node, kinds: tuple[Kind, ...]) -> bool:
+        """Return whether the target can execute an operation."""
         begun = time.perf_counter()
         found = self.costs.illegal(each, kinds) is None
         self.planner_ms += 1000 * (time.perf_counter() - begun)
         return found
 
     def cost(self, node: int) -> MovementCost | None:
-        assert self.graph is not None
+        """Return the cost of a node alone."""
         graph = self.graph
-        kinds = tuple([graph.kinds[operand] for operand in graph.nodes[node].of])  # type: ignore[index]
         begun = time.perf_counter()
+        kinds = tuple([graph.kinds[operand] for operand in graph.nodes[node].of])
         found = self.costs.of(graph.nodes[node], kinds, graph.kinds[node])
         self.planner_ms += 1000 * (time.perf_counter() - begun)
         return found
 
     def weight(self, node: int) -> tuple[float, int] | None:
+        """Return cycles and bytes of a node."""
         found = self.cost(node)
         return None if found is None else (found.cycles, found.smem_bytes)
 
-    def candidates(self, node: int) -> Iterator[Term]:
-        """Yield other ways to load an array: through shared memory, if its loads are narrow or waste sectors."""
-        assert self.graph is not None
-        graph = self.graph
-        each = graph.nodes[node]
+    def candidates(self, node: int) -> Iterator[Node]:
+        """Yield other ways to load an array, if its loads are narrow or waste sectors."""
+        each = self.graph.nodes[node]
         if each.op != "load":
             return
-        x = graph.kinds[each.of[0]]  # type: ignore[index]
-        if x.tier != "global" or self._good(node, x):
+        x, (warps, lanes, count) = self.graph.kinds[each.of[0]], each.args[0].shape
+        cost = self.cost(node)
+        if x.tier != "global" or cost is None:
             return
-        alone = self.graph.kinds[node].layout.shape
-        for registers in coalesced(x, alone[0], alone[1]):
-            yield Term("convert", each.args, (Term("load", (registers,), each.of),))
+        if cost.accesses <= max(1, count * x.bits // 128) and cost.sectors <= x.size * x.bits // 256:
+            return
+        for registers in coalesced(x, warps, lanes):
+            yield Node("convert", each.args, (Node("load", (registers,), each.of),))
         for layout in staged_layouts(x):
             for carrier in ("tma", "cp.async"):
-                yield Term("load", each.args, (Term("stage", (layout, carrier), each.of),))
-
-    def _good(self, node: int, x: Kind) -> bool:
-        found = self.cost(node)
-        assert self.graph is not None
-        held = self.graph.kinds[node].layout.shape
-        widest = max(1, held[2] * x.bits // 128)
-        return found is not None and found.accesses <= widest and found.sectors <= x.size * x.bits // 256
+                yield Node("load", each.args, (Node("stage", (layout, carrier), each.of),))
 
 
 def coalesced(x: Kind, warps: int, lanes: int) -> list[Table]:
-    """Return the layout of registers in which lanes load vectors of 16 bytes, along the axis that is dense in memory."""
+    """Return the layout of registers in which lanes load vectors of 16 bytes along the axis that is dense."""
     vector = 128 // x.bits
     if x.size % (vector * lanes * warps):
         return []

@@ -1,9 +1,9 @@
 """Costs of movement terms: what each operation executes, from exact addresses, bank turns and conversion plans.
 
-Implementation notes: an access is as wide as consecutive registers of every thread find consecutive, aligned addresses, up to 16
-bytes. Sectors are counted from the addresses of each instruction; data take the cycles per KiB, and their latency, of a TMA
-load (``targets.pipeline_costs``), whoever loads them. Two numbers are assumptions: a reduction costs a select per element and
-one after each shuffle, and the end of a kernel ``LAUNCH_CYCLES``.
+Implementation notes: an access is as wide as consecutive registers of every thread have consecutive, aligned addresses,
+up to 16 bytes. Sectors are counted from the addresses of each instruction. Data take the cycles per KiB and the latency
+of a TMA load (``targets.pipeline_costs``), whoever loads them. Two numbers are assumptions: a function or reduction costs
+a select for each element and after each shuffle, and the end of a kernel costs ``LAUNCH_CYCLES``.
 """
 
 from __future__ import annotations
@@ -11,21 +11,24 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from functools import lru_cache, partial
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
 from layoutalg.ground.errors import BudgetError, LayoutError
 from layoutalg.ground.record import Record
 from layoutalg.ground.verdict import Unknown
+from layoutalg.proofs.conversion import ConversionPlan
 from layoutalg.proofs.dtypes import element_type
 from layoutalg.proofs.movement.layouts import FILL, IntArray, Table, affine, row_major
+from layoutalg.proofs.movement.rules import Node
 from layoutalg.proofs.movement.term import Kind, Term
 from layoutalg.proofs.tensor import Tensor
 from layoutalg.synth.admission import admissible
 from layoutalg.synth.conversions import conversion
 from layoutalg.targets import banks
-from layoutalg.targets.instruction_costs import instruction_costs
+from layoutalg.targets.instruction_costs import InstructionCosts, instruction_costs
 from layoutalg.targets.pipeline_costs import pipeline_costs
 from layoutalg.targets.registry import lookup
 
@@ -99,7 +102,7 @@ def sectors_of(addresses: IntArray) -> IntArray:
     ordered = np.sort(np.where(addresses < 0, -1, addresses // SECTOR_BYTES), axis=1)
     new = np.ones(ordered.shape, dtype=bool)
     new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
-    return np.count_nonzero(new & (ordered >= 0), axis=1)
+    return np.asarray(np.count_nonzero(new & (ordered >= 0), axis=1), dtype=np.int64)
 
 
 @lru_cache(maxsize=1 << 14)
@@ -119,10 +122,10 @@ class Costs:
     target: str
     warps: int
 
-    def of(self, each: Term, kinds: tuple[Kind, ...], kind: Kind) -> MovementCost | None:
+    def of(self, each: Term | Node, kinds: tuple[Kind, ...], kind: Kind) -> MovementCost | None:
         """Return the cost of an operation alone; None if no code for it is known."""
         try:
-            found = _of(self, each.op, each.args, kinds, kind)
+            found = _of(_Asked(self, each.args, kinds, kind), each.op)
         except BudgetError:
             raise
         except LayoutError:
@@ -138,7 +141,7 @@ class Costs:
         """Return the cost of a term, each of its terms once, or why there is none."""
         total = MovementCost()
         for each in whole.terms():
-            kinds = tuple([operand.kind for operand in each.of])  # type: ignore[union-attr]
+            kinds = tuple([operand.kind for operand in each.of])
             because = self.illegal(each, kinds)
             cost = self.of(each, kinds, each.kind) if because is None else None
             if cost is None:
@@ -146,12 +149,11 @@ class Costs:
             total += cost
         return total
 
-    def illegal(self, each: Term, kinds: tuple[Kind, ...]) -> str | None:
+    def illegal(self, each: Term | Node, kinds: tuple[Kind, ...]) -> str | None:
         """Return why the target cannot execute an operation; None if it may."""
         lanes = lookup(self.target).lanes
-        if each.op in ("load", "convert", "broadcast") and isinstance(each.args[-1], Table):
-            if each.args[-1].shape[1] != lanes:
-                return f"the layout must have {lanes} lanes, like a warp of {self.target}"
+        if each.op in ("load", "convert") and each.args[0].shape[1] != lanes:
+            return f"the layout must have {lanes} lanes, like a warp of {self.target}"
         if each.op == "stage" and each.args[1] != "threads":
             return _cannot_carry(self.target, each.args[0], each.args[1], kinds[0])
         return None
@@ -184,7 +186,7 @@ def _cannot_carry(target: str, layout: Table, carrier: str, x: Kind) -> str | No
         return error.diagnostic.because
     if isinstance(answer, Unknown):
         return answer.reason
-    return None if answer else answer.reasons[0]  # type: ignore[union-attr]
+    return None if answer else answer.reasons[0]
 
 
 def chunk_of(layout: Table, x: Kind) -> int:
@@ -201,31 +203,42 @@ def chunk_of(layout: Table, x: Kind) -> int:
 
 
 @lru_cache(maxsize=1 << 14)
-def _of(
-    costs: Costs, op: str, args: tuple[object, ...], kinds: tuple[Kind, ...], kind: Kind
-) -> MovementCost | None:  # fmt: skip
-    words = sum(_words(each) for each in (*kinds, kind))
-    if op in _ON_REGISTERS and any(each.tier == "registers" for each in (*kinds, kind)):
-        found = _ON_REGISTERS[op](costs, args, kinds, kind)
-        return None if found is None else found + MovementCost(registers=words)
-    if op == "stage":
-        return _copied(costs, args, kinds[0])
-    return MovementCost(registers=max(map(_words, (*kinds, kind))))
+def _of(asked: _Asked, op: str) -> MovementCost | None:
+    kinds = (*asked.kinds, asked.kind)
+    if op == "stage" and asked.args[1] != "threads":
+        return _copied(asked)
+    found = _EXECUTED[op](asked) if op in _EXECUTED else MovementCost()
+    return None if found is None else found + MovementCost(registers=sum(map(_words, kinds)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """An operation, the kinds of its operands and of its value, and the target with its costs."""
+
+    costs: Costs
+    args: tuple[Any, ...]
+    kinds: tuple[Kind, ...]
+    kind: Kind
+
+    @property
+    def table(self) -> InstructionCosts:
+        """Costs of instructions."""
+        return instruction_costs(self.costs.target)
 
 
 def _words(kind: Kind) -> int:
     return -(-kind.layout.shape[2] * kind.bits // 32) if kind.tier == "registers" else 0
 
 
-def _loaded(costs: Costs, args: tuple[object, ...], kinds: tuple[Kind, ...], kind: Kind) -> MovementCost:
-    return _accessed(costs, "ld", kind.layout, kinds[0])
+def _loaded(asked: _Asked) -> MovementCost:
+    return _accessed(asked, "ld", asked.kind.layout, asked.kinds[0])
 
 
-def _stored(costs: Costs, args: tuple[object, ...], kinds: tuple[Kind, ...], kind: Kind) -> MovementCost:
-    found = _accessed(costs, "st", kinds[0].layout, kind)
+def _stored(asked: _Asked) -> MovementCost:
+    kind = asked.kind
+    found = _accessed(asked, "st", asked.kinds[0].layout, kind)
     if kind.tier == "shared":
-        barrier = instruction_costs(costs.target).block_barrier
-        return found + MovementCost(barriers=1, smem_bytes=_bytes(kind), cycles=barrier)
+        return found + MovementCost(barriers=1, smem_bytes=_bytes(kind), cycles=asked.table.block_barrier)
     return found + MovementCost(launches=1, cycles=LAUNCH_CYCLES)
 
 
@@ -233,8 +246,9 @@ def _bytes(kind: Kind) -> int:
     return (int(kind.layout.array().max()) + 1) * kind.bits // 8
 
 
-def _accessed(costs: Costs, name: str, registers: Table, memory: Kind) -> MovementCost:
+def _accessed(asked: _Asked, name: str, registers: Table, memory: Kind) -> MovementCost:
     """Loads or stores of all registers."""
+    costs, table = asked.costs, asked.table
     bytes_ = memory.bits // 8
     offsets = memory.layout.array().reshape(-1)[registers.array()]
     warps = offsets.shape[0]
@@ -242,13 +256,14 @@ def _accessed(costs: Costs, name: str, registers: Table, memory: Kind) -> Moveme
     first = offsets[:, :, ::width].transpose(0, 2, 1).reshape(-1, offsets.shape[1])
     addresses = np.where(first == FILL, FILL, first * bytes_)
     count = offsets.shape[2] // width
-    table = instruction_costs(costs.target)
     if memory.tier == "shared":
         instruction = f"{name}.shared.{_NAMES[width * bytes_]}"
         base = np.where(addresses.max(axis=1) < 0, 0, np.where(addresses < 0, 1 << 50, addresses).min(axis=1)) & -1024
         rows = np.where(addresses < 0, FILL, addresses - base[:, None]).tolist()
         turns = sum(
-            _turns(costs.target, instruction, tuple([None if at < 0 else at for at in row])) for row in rows if max(row) >= 0
+            _turns(costs.target, instruction, tuple([None if at < 0 else at for at in row]))
+            for row in rows
+            if max(row) >= 0
         )
         cycles = table.taken(0, 0, 0, turns, warps) + (table.shared_latency if name == "ld" else 0)
         return MovementCost(accesses=count, turns=turns, cycles=cycles)
@@ -260,15 +275,14 @@ def _accessed(costs: Costs, name: str, registers: Table, memory: Kind) -> Moveme
     )
 
 
-def _copied(costs: Costs, args: tuple[object, ...], x: Kind) -> MovementCost:
+def _copied(asked: _Asked) -> MovementCost:
     """A copy from an array to shared memory."""
-    layout, carrier = args
-    assert isinstance(layout, Table)
+    costs, table, x = asked.costs, asked.table, asked.kinds[0]
+    layout, carrier = asked.args
     bytes_ = x.bits // 8
     offsets = x.layout.array()
     sectors = int(sectors_of(np.where(offsets == FILL, FILL, offsets * bytes_).reshape(1, -1))[0])
-    held = (int(layout.array().max()) + 1) * bytes_
-    table = instruction_costs(costs.target)
+    held = _bytes(asked.kind)
     cycles = costs.data_cycles(sectors) + table.block_barrier
     if carrier == "tma":
         return MovementCost(accesses=1, sectors=sectors, barriers=1, smem_bytes=held + 8, cycles=cycles)
@@ -278,8 +292,8 @@ def _copied(costs: Costs, args: tuple[object, ...], x: Kind) -> MovementCost:
     return MovementCost(accesses=copies, turns=turns, sectors=sectors, barriers=1, smem_bytes=held, cycles=cycles)
 
 
-def _converted(costs: Costs, args: tuple[object, ...], kinds: tuple[Kind, ...], kind: Kind) -> MovementCost | None:
-    plan = converted(costs.target, kinds[0].layout, kind.layout, kind.bits)
+def _converted(asked: _Asked) -> MovementCost | None:
+    plan = converted(asked.costs.target, asked.kinds[0].layout, asked.kind.layout, asked.kind.bits)
     if isinstance(plan, Unknown):
         return None
     cost = plan.cost
@@ -290,19 +304,19 @@ def _converted(costs: Costs, args: tuple[object, ...], kinds: tuple[Kind, ...], 
 
 
 @lru_cache(maxsize=4096)
-def converted(target: str, source: Table, destination: Table, bits: int):  # type: ignore[no-untyped-def]
+def converted(target: str, source: Table, destination: Table, bits: int) -> ConversionPlan | Unknown:
     """Return the plan of a conversion."""
     return conversion(source.array(), destination.array(), bits, target)
 
 
-def _applied(costs: Costs, args: tuple[object, ...], kinds: tuple[Kind, ...], kind: Kind) -> MovementCost:
-    warps, _, count = kind.layout.shape
-    return MovementCost(selects=count, cycles=instruction_costs(costs.target).taken(0, count, 0, 0, warps))
+def _applied(asked: _Asked) -> MovementCost:
+    warps, _, count = asked.kind.layout.shape
+    return MovementCost(selects=count, cycles=asked.table.taken(0, count, 0, 0, warps))
 
 
-def _reduced(costs: Costs, args: tuple[object, ...], kinds: tuple[Kind, ...], kind: Kind) -> MovementCost:
+def _reduced(asked: _Asked) -> MovementCost:
     """Threads reduce their registers, then lanes by shuffles, then warps through shared memory."""
-    table = instruction_costs(costs.target)
+    table, kind = asked.table, asked.kind
     held = kind.layout.array()
     warps, lanes, count = held.shape
     own = max(len(np.unique(row)) for row in held.reshape(-1, count))
@@ -319,19 +333,12 @@ def _reduced(costs: Costs, args: tuple[object, ...], kinds: tuple[Kind, ...], ki
     return found + MovementCost(accesses=2 * own, turns=turns, barriers=1, smem_bytes=smem, cycles=cycles)
 
 
-def _free(costs: Costs, args: tuple[object, ...], kinds: tuple[Kind, ...], kind: Kind) -> MovementCost:
-    return MovementCost()
-
-
-_Coster = Callable[[Costs, "tuple[object, ...]", "tuple[Kind, ...]", Kind], "MovementCost | None"]
-_ON_REGISTERS: dict[str, _Coster] = {
+_EXECUTED: dict[str, Callable[[_Asked], MovementCost | None]] = {
     "load": _loaded,
     "convert": _converted,
     "stage": _stored,
     "store": _stored,
     "elementwise": _applied,
     "reduce": _reduced,
-    "transpose": _free,
-    "reshape": _free,
-    "broadcast": _free,
 }
+"""What executes something; views and arrays do not."""

@@ -1,9 +1,9 @@
 """E-graphs: classes of equal terms, with the reason for each equality.
 
-Notation: a node is a term whose operands are node numbers, as it was added. Nodes with equal operations and operands of equal
-classes are congruent and in one class. ``reasons`` is a forest: an edge joins two nodes whose classes were joined because a
-rule rewrites one to the other, or because they are congruent; a path in it is a proof. An edge of congruent nodes is younger
-than those that made their operands equal, so that explanations end.
+Notation: a node is a term whose operands are node numbers, as it was added. Nodes with equal operations and operands of
+equal classes are congruent and in one class. ``reasons`` is a forest: an edge joins two nodes whose classes were joined
+because a rule rewrites one to the other, or because they are congruent; a path in it is a proof. An edge of congruent
+nodes is younger than those that made their operands equal, so that explanations end.
 
 References: Willsey et al., egg: Fast and Extensible Equality Saturation, POPL 2021; Nieuwenhuis and Oliveras,
 Proof-Producing Congruence Closure, RTA 2005.
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from layoutalg.ground import clock
 from layoutalg.ground.errors import MalformedError
 from layoutalg.proofs.movement.chains import MOST_STEPS, Step
-from layoutalg.proofs.movement.rules import Handle, Rule
+from layoutalg.proofs.movement.rules import Handle, Node, Rule
 from layoutalg.proofs.movement.term import Kind, Term, derived
 
 CONGRUENT = ""
@@ -33,7 +33,7 @@ class Edge(NamedTuple):
     forward: bool
 
 
-class TooLong(Exception):
+class TooLongError(Exception):
     """A proof has more steps than a checker reads."""
 
 
@@ -45,14 +45,14 @@ class EGraph:
         legal: Says whether a target can execute an operation on operands of these kinds; nothing else is added.
     """
 
-    legal: Callable[[Term, tuple[Kind, ...]], bool]
-    nodes: list[Term] = field(default_factory=list)
+    legal: Callable[[Node, tuple[Kind, ...]], bool]
+    nodes: list[Node] = field(default_factory=list)
     kinds: list[Kind] = field(default_factory=list)
     reasons: list[list[Edge]] = field(default_factory=list)
     parent: list[int] = field(default_factory=list)
     members: dict[int, list[int]] = field(default_factory=dict)
     users: dict[int, list[int]] = field(default_factory=dict)
-    known: dict[Term, int] = field(default_factory=dict)
+    known: dict[Node, int] = field(default_factory=dict)
     congruent: dict[Signature, int] = field(default_factory=dict)
     pending: list[int] = field(default_factory=list)
     few: dict[int, list[int]] = field(default_factory=dict)
@@ -69,7 +69,7 @@ class EGraph:
     def signature(self, node: int) -> Signature:
         """Return operation, arguments and classes of operands: congruent nodes have the same."""
         each = self.nodes[node]
-        return each.op, each.args, tuple([self.find(operand) for operand in each.of])  # type: ignore[arg-type]
+        return each.op, each.args, tuple([self.find(operand) for operand in each.of])
 
     def add(self, asked: Handle) -> int | None:
         """Return the node of a term, whose operands are terms or nodes; None if it is not defined or not legal."""
@@ -81,7 +81,7 @@ class EGraph:
             if node is None:
                 return None
             operands.append(node)
-        flat = Term(asked.op, asked.args, tuple(operands))
+        flat = Node(asked.op, asked.args, tuple(operands))
         if flat in self.known:
             return self.known[flat]
         kinds = tuple([self.kinds[operand] for operand in operands])
@@ -93,7 +93,14 @@ class EGraph:
             return None
         return self._new(flat, kind)
 
-    def _new(self, flat: Term, kind: Kind) -> int:
+    def sure(self, asked: Handle) -> int:
+        """Return the node of a term that is known to be legal."""
+        node = self.add(asked)
+        if node is None:
+            raise AssertionError(f"{asked} is not legal")
+        return node
+
+    def _new(self, flat: Node, kind: Kind) -> int:
         node = len(self.nodes)
         self.known[flat] = node
         self.nodes.append(flat)
@@ -101,7 +108,7 @@ class EGraph:
         self.reasons.append([])
         self.parent.append(node)
         self.members[node], self.users[node] = [node], []
-        for root in {self.find(operand) for operand in flat.of}:  # type: ignore[arg-type]
+        for root in {self.find(operand) for operand in flat.of}:
             self.users[root].append(node)
         twin = self.congruent.setdefault(self.signature(node), node)
         if twin != node:
@@ -139,9 +146,8 @@ class EGraph:
             if twin != node:
                 self.join(twin, node, CONGRUENT)
 
-    def terms(self, operand: Handle) -> Iterator[Term]:
+    def terms(self, operand: Handle) -> Iterator[Node]:
         """Yield the nodes of an operand's class, one of each congruent few."""
-        assert isinstance(operand, int)
         for node in self.distinct(self.find(operand)):
             yield self.nodes[node]
 
@@ -153,12 +159,10 @@ class EGraph:
 
     def kind(self, operand: Handle) -> Kind:
         """Return the kind of an operand."""
-        assert isinstance(operand, int)
         return self.kinds[operand]
 
     def key(self, operand: Handle) -> int:
         """Return an operand's class."""
-        assert isinstance(operand, int)
         return self.find(operand)
 
     def count(self) -> int:
@@ -170,7 +174,7 @@ class EGraph:
         rules: list[Rule],
         most_nodes: int,
         most_iterations: int,
-        candidates: Callable[[int], Iterator[Term]] = lambda _: iter(()),
+        candidates: Callable[[int], Iterator[Node]] = lambda _: iter(()),
     ) -> tuple[int, bool, set[str]]:
         """Apply rules until nothing is new or a budget is used up.
 
@@ -225,9 +229,9 @@ class EGraph:
             each = self.nodes[waiting[-1]]
             missing = [operand for operand in each.of if operand not in made]
             if missing:
-                waiting += missing  # type: ignore[arg-type]
+                waiting += missing
                 continue
-            made[waiting.pop()] = Term(each.op, each.args, tuple([made[operand] for operand in each.of]))  # type: ignore[index]
+            made[waiting.pop()] = Term(each.op, each.args, tuple([made[operand] for operand in each.of]))
         return made[node]
 
     def chosen(self, choice: Mapping[int, int], root: int) -> int:
@@ -236,20 +240,29 @@ class EGraph:
         waiting = [root]
         while waiting:
             each = self.nodes[choice[waiting[-1]]]
-            operands = [self.find(operand) for operand in each.of]  # type: ignore[arg-type]
+            operands = [self.find(operand) for operand in each.of]
             missing = [operand for operand in operands if operand not in made]
             if missing:
                 waiting += missing
                 continue
-            node = self.add(Term(each.op, each.args, tuple([made[operand] for operand in operands])))
-            assert node is not None
-            made[waiting.pop()] = node
+            made[waiting.pop()] = self.sure(Node(each.op, each.args, tuple([made[operand] for operand in operands])))
         return made[root]
+
+    def below(self, node: int) -> set[int]:
+        """Return the nodes of a node's term."""
+        found: set[int] = set()
+        waiting = [node]
+        while waiting:
+            each = waiting.pop()
+            if each not in found:
+                found.add(each)
+                waiting += self.nodes[each].of
+        return found
 
     def explain(self, one: int, other: int) -> list[Step]:
         """Return the rewrites that lead from one node's term to another's of the same class.
 
-        Raises: TooLong: there are more steps than a checker reads.
+        Raises: TooLongError: there are more steps than a checker reads.
         """
         steps: list[Step] = []
         self._explain(one, other, (), steps)
@@ -259,11 +272,11 @@ class EGraph:
         now = one
         for edge in self._reasons_between(one, other):
             if len(steps) > MOST_STEPS:
-                raise TooLong
+                raise TooLongError
             if edge.rule == CONGRUENT:
                 pairs = zip(self.nodes[now].of, self.nodes[edge.other].of, strict=True)
                 for place, (left, right) in enumerate(pairs):
-                    self._explain(left, right, (*path, place), steps)  # type: ignore[arg-type]
+                    self._explain(left, right, (*path, place), steps)
             else:
                 steps.append(Step(edge.rule, path, edge.forward, self.term_of(edge.other)))
             now = edge.other

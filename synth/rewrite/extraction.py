@@ -1,8 +1,8 @@
 """The cheapest term of a class: each node costs once, however often it is used.
 
-Implementation notes: a greedy choice first, in which a class knows all nodes below it and their sum, so that shared ones count
-once. Then branch and bound over the choice in each class that is needed, with the sum of the cheapest nodes of the classes
-still open as bound. If its steps suffice the answer is the optimum.
+Implementation notes: a greedy choice first, in which a class knows all nodes below it and their sum, so that shared
+ones count once. Then branch and bound over the choice in each class that is needed, with the sum of the cheapest nodes of
+the classes still open as bound. If its steps suffice the answer is the optimum.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Extraction:
 
     def operands(self, node: int) -> set[int]:
         """Return the classes of a node's operands."""
-        return {self.graph.find(operand) for operand in self.graph.nodes[node].of}  # type: ignore[arg-type]
+        return {self.graph.find(operand) for operand in self.graph.nodes[node].of}
 
     def greedy(self) -> dict[int, tuple[float, Choice]]:
         """Return a cheap choice for each class, with its cycles."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
+from layoutalg.ground.errors import MalformedError
 from layoutalg.proofs.movement import Term
-from layoutalg.proofs.movement.rules import RULES, OneTerm
+from layoutalg.proofs.movement.rules import RULES, rewritten, termed
 from layoutalg.proofs.movement.term import paths
 from layoutalg.synth.rewrite import MOST_ITERATIONS, MOST_NODES, Costs, MovementCost, Search
-from layoutalg.synth.rewrite.egraph import EGraph
 from layoutalg.synth.rewrite.extraction import Extraction
 
 LAYOUTS = ("move.move", "convert.same", "function.inside", "function.outside", "reduce.convert", "convert.broadcast")
@@ -30,11 +32,17 @@ def greedy(whole: Term, costs: Costs) -> tuple[Term, float]:
 
 
 def _rewritten(each: Term, costs: Costs) -> list[Term]:
-    graph = EGraph(lambda *_: True)
-    node = graph.add(each)
-    search = Search(costs, graph)
-    further = [graph.term_of(made) for candidate in search.candidates(node) if (made := graph.add(candidate)) is not None]
-    return [*further, *[after for rule in RULES if each.op in rule.ops for _, after in rule.match(each, OneTerm())]]
+    search = Search(costs)
+    graph = search.graph
+    node = graph.sure(each)
+    further = [
+        graph.term_of(made) for candidate in search.candidates(node) if (made := graph.add(candidate)) is not None
+    ]
+    found = [after for rule in RULES if each.op in rule.ops for _, after in rewritten(rule, each)]
+    for after in found:
+        with suppress(MalformedError):
+            further.append(termed(after))
+    return further
 
 
 def _cycles(whole: Term, costs: Costs) -> float:
@@ -44,9 +52,9 @@ def _cycles(whole: Term, costs: Costs) -> float:
 
 def dynamic(whole: Term, costs: Costs) -> tuple[Term, float]:
     """The cheapest layouts for each value, as if nothing were shared; counted with sharing."""
-    graph = EGraph(lambda each, kinds: costs.illegal(each, kinds) is None)
-    root = graph.add(whole)
-    search = Search(costs, graph)
+    search = Search(costs)
+    graph = search.graph
+    root = graph.sure(whole)
     rules = [rule for rule in RULES if rule.name in LAYOUTS]
     graph.saturate(rules, MOST_NODES, MOST_ITERATIONS, search.candidates)
     taken = Extraction(graph, search.weight, 1 << 40)

@@ -13,7 +13,7 @@ from layoutalg.ground.errors import MalformedError
 from layoutalg.ground.verdict import Proved, Refuted, Unknown, Verdict
 from layoutalg.proofs.movement import Kind, Table, Term, compared, term
 from layoutalg.proofs.movement.layouts import row_major
-from layoutalg.proofs.movement.rules import OneTerm, Rule
+from layoutalg.proofs.movement.rules import Handle, Rule, rewritten, termed
 from layoutalg.proofs.movement.term import along
 
 INSTANCES = "instances"
@@ -21,7 +21,6 @@ SMALL, SMALLER = ((4,), (3,), (2, 3), (1, 2), (2, 1, 2)), ((3,), (1, 2), (2, 2))
 """Shapes of the arrays of small instances, and of those with four operations or more."""
 _INDICES = 2
 """Indices of a gather in small instances."""
-_GRAPH = OneTerm()
 
 
 def certify(rule: Rule) -> Verdict:
@@ -34,7 +33,7 @@ def certify(rule: Rule) -> Verdict:
     for pattern in rule.patterns:
         count = 0
         for instance in instances(pattern):
-            for before, after in rule.match(instance, _GRAPH):
+            for before, after in rewritten(rule, instance):
                 fault = _fault(instance, before, after)
                 if fault is not None:
                     return Refuted(INSTANCES, {"what": fault, "before": str(before), "after": str(after)})
@@ -45,15 +44,14 @@ def certify(rule: Rule) -> Verdict:
     return Proved(INSTANCES, {"claim": rule.says, "instances": total})
 
 
-def _fault(instance: Term, before: Term, after: object) -> str | None:
+def _fault(instance: Term, before: Term, after: Handle) -> str | None:
     if before != instance:
         return "the rule says that it rewrites another term"
-    assert isinstance(after, Term)
     try:
-        after.kind  # noqa: B018: an undefined term has none
+        made = termed(after)
     except MalformedError as error:
         return f"the result is not defined: {error.diagnostic.where[0]} {error.diagnostic.because}"
-    verdict = compared(before, after)
+    verdict = compared(before, made)
     return None if verdict else ", ".join(f"{key} {value}" for key, value in verdict.witness.items())  # type: ignore[union-attr]
 
 
@@ -127,6 +125,7 @@ def _of_one(op: str, shape: tuple[int, ...], tier: str) -> Iterator[dict[str, An
     elif op == "reduce":
         for axis in range(rank):
             yield {"function": "sum", "axis": axis}
+
 
 def _broadcasts(x: Kind) -> Iterator[dict[str, Any]]:
     for axis, extent in product([axis for axis, extent in enumerate(x.shape) if extent == 1], (1, 2, 3)):

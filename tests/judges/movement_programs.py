@@ -133,7 +133,9 @@ def attention_mask() -> Term:
     scores = load(array("S", *S, dtype="f32"), accumulator(S))
     mask = load(array("M", *S, dtype="f32"), rows(S, 4))
     masked = f("add", convert(scores, rows(S, 4)), mask)
-    return store(f("exp", f("sub", convert(masked, accumulator(S)), along_rows("max", convert(masked, accumulator(S))))))
+    return store(
+        f("exp", f("sub", convert(masked, accumulator(S)), along_rows("max", convert(masked, accumulator(S)))))
+    )
 
 
 @program
@@ -282,7 +284,12 @@ def convolution_padded_copy() -> Term:
 @program
 def convolution_activated() -> Term:
     x = store(f("relu", load(array("X", 16, 16, 16), _rows3((16, 16, 16)))))
-    return store(load(term("crop", term("pad", x, low=(1, 1, 0), high=(1, 1, 0)), start=(2, 0, 0), extents=(16, 16, 16)), _rows3((16, 16, 16))))
+    return store(
+        load(
+            term("crop", term("pad", x, low=(1, 1, 0), high=(1, 1, 0)), start=(2, 0, 0), extents=(16, 16, 16)),
+            _rows3((16, 16, 16)),
+        )
+    )
 
 
 @program
