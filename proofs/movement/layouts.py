@@ -101,7 +101,7 @@ def affine(table: IntArray) -> tuple[int, tuple[int, ...]] | None:
     first = int(table[origin])
     steps = [0 if extent == 1 else int(table[(*origin[:axis], 1, *origin[axis + 1 :])]) - first
              for axis, extent in enumerate(table.shape)]  # fmt: skip
-    if first < 0 or not np.array_equal(table, first + strided(table.shape, steps)):
+    if first < 0 or min(steps) < 0 or not np.array_equal(table, first + strided(table.shape, steps)):
         return None
     return first, tuple(steps)
 

@@ -23,13 +23,14 @@ class Labels:
     """Numbers for elements; terms that are compared share them.
 
     ``inputs`` has the first label and the term of each array, ``values`` the label of each function value, ``meanings``
-    what each label is: a function value, or an element of an array.
+    the other way round.
     """
 
     def __init__(self) -> None:
         self.inputs: dict[str, tuple[int, Term]] = {}
         self.values: dict[tuple[Any, ...], int] = {}
-        self.meanings: list[tuple[str, Any]] = [("0", ())]
+        self.meanings: dict[int, tuple[str, tuple[int, ...]]] = {}
+        self.next = ZERO + 1
 
     def run(self, whole: Term) -> IntArray:
         """Return the label at each coordinate of a term's value."""
@@ -54,12 +55,12 @@ class Labels:
 
     def _elements(self, array: Term) -> IntArray:
         name, shape = array.args[:2]
-        first, known = self.inputs.setdefault(name, (len(self.meanings), array))
+        first, known = self.inputs.setdefault(name, (self.next, array))
         if known != array:
             raise CHECK.malformed(f"input {name}", f"must be the same array everywhere, {known.kind}", str(array.kind))
         size = array.kind.size
-        if first == len(self.meanings):
-            self.meanings += [(name, each) for each in np.ndindex(shape)]
+        if first == self.next:
+            self.next += size
         return np.arange(first, first + size, dtype=np.int64).reshape(shape)
 
     def _applied(self, function: tuple[str, ...], rows: IntArray) -> IntArray:
@@ -73,20 +74,22 @@ class Labels:
     def _value(self, function: tuple[str, ...], row: tuple[int, ...]) -> int:
         if function[0] in KEEPS_ZERO and not any(row):
             return ZERO
-        label = self.values.setdefault((*function, row), len(self.meanings))
-        if label == len(self.meanings):
-            self.meanings.append((" ".join(function[: 1 + (function[0] == "reduce")]), row))
+        label = self.values.setdefault((*function, row), self.next)
+        if label == self.next:
+            self.meanings[label] = " ".join(function[: 1 + (function[0] == "reduce")]), row
+            self.next += 1
         return label
 
     def text(self, label: int, width: int = 3) -> str:
         """Return what a label is, in words."""
-        name, at = self.meanings[label]
-        if name in self.inputs:
-            return f"{name}{list(at)}"
-        if not at:
-            return name
-        said = [self.text(each, width - 1) for each in at[:4]] if width else ["..."]
-        return f"{name}({', '.join(said)}{', ...' * (len(at) > 4 and width > 0)})"
+        if label not in self.meanings:
+            for name, (first, array) in self.inputs.items():
+                if 0 <= label - first < array.kind.size:
+                    return f"{name}{[int(digit) for digit in np.unravel_index(label - first, array.kind.shape)]}"
+            return "0"
+        name, row = self.meanings[label]
+        said = [self.text(each, width - 1) for each in row[:4]] if width else ["..."]
+        return f"{name}({', '.join(said)}{', ...' * (len(row) > 4 and width > 0)})"
 
 
 def compared(one: Term, other: Term) -> Verdict:

@@ -21,7 +21,7 @@ change addresses and move nothing. ``load``, ``stage``, ``convert`` and ``store`
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -47,8 +47,8 @@ from layoutalg.proofs.movement.layouts import (
 )
 
 SCHEMA = "layoutalg/movement/1"
-MOST_TERMS = 1000
-MOST_DEPTH = 200
+MOST_TERMS, MOST_DEPTH = 10_000, 200
+"""Operations of a term, shared ones as often as they are used, and operations above each other."""
 REGISTERS, SHARED, GLOBAL = TIERS = ("registers", "shared", "global")
 CARRIERS = ("tma", "cp.async", "threads")
 KEEPS_ZERO = frozenset({"abs", "add", "cast", "max", "min", "mul", "relu", "sub"})
@@ -122,13 +122,13 @@ class Term:
             raise CHECK.malformed(f"{self.op}.args", f"must be {', '.join(known.names)}", args)
         _require_operands(self.op, kinds)
         args = known.read(self.op, kinds, args)
-        depth = 1 + max([each.depth for each in of], default=0)
-        if depth > MOST_DEPTH:
-            raise CHECK.malformed(f"{self.op}.of", f"must be at most {MOST_DEPTH} terms deep", depth)
-        kind = _kind(self.op, args, kinds)
-        for name, value in (("of", of), ("args", args), ("_depth", depth), ("_kind", kind)):
+        depth, size = 1 + max([each.sizes[0] for each in of], default=0), 1 + sum(each.sizes[1] for each in of)
+        if depth > MOST_DEPTH or size > MOST_TERMS:
+            rule = f"must be at most {MOST_DEPTH} operations deep and {MOST_TERMS} in all"
+            raise CHECK.malformed(f"{self.op}.of", rule, f"{depth} and {size}")
+        found = {"of": of, "args": args, "_sizes": (depth, size), "_kind": _kind(self.op, args, kinds)}
+        for name, value in {**found, "_hash": hash((self.op, args, of))}.items():
             object.__setattr__(self, name, value)
-        object.__setattr__(self, "_hash", hash((self.op, args, of)))
 
     def __hash__(self) -> int:
         return self.__dict__["_hash"]  # type: ignore[no-any-return]
@@ -139,9 +139,9 @@ class Term:
         return self.__dict__["_kind"]  # type: ignore[no-any-return]
 
     @property
-    def depth(self) -> int:
-        """Terms on the longest way to an array."""
-        return self.__dict__["_depth"]  # type: ignore[no-any-return]
+    def sizes(self) -> tuple[int, int]:
+        """Operations on the longest way to an array, and in all, shared ones as often as they are used."""
+        return self.__dict__["_sizes"]  # type: ignore[no-any-return]
 
     def at(self, path: tuple[int, ...]) -> Term:
         """Return the term at a path of operand numbers."""
@@ -525,14 +525,3 @@ OPERATIONS: Mapping[str, Operation] = {
     "reduce": Operation(("function", "axis"), 1, (REGISTERS,), _read_reduce),
 }
 VIEWS = ("gather", "scatter", "pad", "crop", "transpose", "reshape", "broadcast")
-
-
-def paths(whole: Term) -> Iterator[tuple[tuple[int, ...], Term]]:
-    """Return every place of a term with the term there, each path once, outermost first; at most ``MOST_TERMS``."""
-    waiting: list[tuple[tuple[int, ...], Term]] = [((), whole)]
-    for _ in range(MOST_TERMS):
-        if not waiting:
-            return
-        path, each = waiting.pop()
-        yield path, each
-        waiting += [((*path, place), operand) for place, operand in enumerate(each.of)]

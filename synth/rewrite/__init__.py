@@ -25,14 +25,16 @@ from layoutalg.proofs.movement.running import compared
 from layoutalg.proofs.movement.term import Kind, Term
 from layoutalg.synth.conversions.reading import shared_bytes
 from layoutalg.synth.rewrite.costs import Costs, MovementCost
-from layoutalg.synth.rewrite.egraph import EGraph, TooLongError
+from layoutalg.synth.rewrite.egraph import EGraph
 from layoutalg.synth.rewrite.extraction import Extraction
-from layoutalg.targets.registry import lookup
+from layoutalg.targets.pipeline_costs import pipeline_costs
 
 __all__ = ["Rewriting", "rewrite", "same_movement"]
 
 CHECK = Checker("LA996", "invalid rewriting")
 MOST_NODES, MOST_ITERATIONS = 3000, 12
+MOST_BYTES = 1 << 28
+"""Bytes of layouts in an e-graph."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +116,7 @@ def rewrite(
     Args:
         movement: A term, or its document.
         target: The target, for legality and costs.
-        most_nodes: Most nodes of the e-graph.
+        most_nodes: Most nodes of the e-graph, congruent ones included; fewer if their layouts are large.
         most_iterations: Most times that all rules are applied.
         rules: Rules to use; all by default.
 
@@ -141,18 +143,17 @@ def rewrite(
     graph = search.graph
     start = graph.sure(before)
     every = list(RULES if rules is None else rules)
-    iterations, saturated, fired = graph.saturate(every, most_nodes, most_iterations, search.candidates)
+    iterations, saturated, fired = graph.saturate(every, _nodes(before, most_nodes), most_iterations, search.candidates)
     limit = shared_bytes(target)
-    choice, optimal = Extraction(graph, search.weight, limit).best(graph.find(start))
+    choice, optimal = Extraction(graph, search.weight).best(graph.find(start), limit)
     if choice is None:
         raise _infeasible(before, f"no equal term fits {limit} bytes of shared memory")
     last = graph.chosen(choice, graph.find(start))
     after = graph.term_of(last)
     cost = sum([search.cost(node) or MovementCost() for node in graph.below(last)], MovementCost())
-    try:
-        steps = graph.explain(start, last)
-    except TooLongError:
-        after, cost, steps, optimal = before, cost_before, [], False
+    steps = None if cost.cycles >= cost_before.cycles else graph.explain(start, last)
+    if steps is None:
+        after, cost, steps, optimal = before, cost_before, [], optimal and cost.cycles >= cost_before.cycles
     spent = 1000 * (time.perf_counter() - begun)
     return Rewriting(
         before, after, cost_before, cost, tuple(steps), target, graph.count(), iterations, saturated,
@@ -190,15 +191,17 @@ def same_movement(a: Term | object, b: Term | object, *, most_nodes: int = MOST_
         return verdict
     graph = EGraph(lambda *_: True)
     one, other = graph.sure(first), graph.sure(second)
-    graph.saturate(RULES, most_nodes, MOST_ITERATIONS)
+    graph.saturate(RULES, _nodes(first, most_nodes), MOST_ITERATIONS)
     if graph.find(one) == graph.find(other):
-        try:
-            chain = graph.explain(one, other)
-        except TooLongError:
-            return verdict
-        if isinstance(replayed(first, chain, second), Proved):
+        chain = graph.explain(one, other)
+        if chain is not None and isinstance(replayed(first, chain, second), Proved):
             return Proved("rules", {**verdict.certificate, "chain": [step.to_json() for step in chain]})
     return verdict
+
+
+def _nodes(whole: Term, most: int) -> int:
+    """Return the most nodes for a term: each may have a layout as large as the term's largest."""
+    return min(most, MOST_BYTES // max(len(each.kind.layout.data) for each in whole.terms()))
 
 
 def read(movement: Term | object, argument: str = "movement") -> Term:
@@ -211,9 +214,11 @@ def read(movement: Term | object, argument: str = "movement") -> Term:
 
 
 def costs_of(whole: Term, target: str) -> Costs:
-    """Return the costs of a program's operations on a target."""
-    if CHECK.kind(target, str, "target") and lookup(target).vendor != "nvidia":
-        raise CHECK.malformed("target", "must be a target of NVIDIA", target)
+    """Return the costs of a program's operations on a target.
+
+    Raises: RepresentabilityError: LA979: the target's costs are not known.
+    """
+    pipeline_costs(CHECK.kind(target, str, "target"))
     kinds = [each.kind for each in whole.terms()]
     return Costs(target, max([kind.layout.shape[0] for kind in kinds if kind.tier == "registers"], default=4))
 

@@ -33,10 +33,6 @@ class Edge(NamedTuple):
     forward: bool
 
 
-class TooLongError(Exception):
-    """A proof has more steps than a checker reads."""
-
-
 @dataclass(slots=True)
 class EGraph:
     """Classes of equal terms.
@@ -223,30 +219,13 @@ class EGraph:
 
     def term_of(self, node: int) -> Term:
         """Return the term of a node, as it was added."""
-        made: dict[int, Term] = {}
-        waiting = [node]
-        while waiting:
-            each = self.nodes[waiting[-1]]
-            missing = [operand for operand in each.of if operand not in made]
-            if missing:
-                waiting += missing
-                continue
-            made[waiting.pop()] = Term(each.op, each.args, tuple([made[operand] for operand in each.of]))
-        return made[node]
+        each = self.nodes[node]
+        return Term(each.op, each.args, tuple([self.term_of(operand) for operand in each.of]))
 
     def chosen(self, choice: Mapping[int, int], root: int) -> int:
         """Return the node of the term that the choice of a node for each class makes."""
-        made: dict[int, int] = {}
-        waiting = [root]
-        while waiting:
-            each = self.nodes[choice[waiting[-1]]]
-            operands = [self.find(operand) for operand in each.of]
-            missing = [operand for operand in operands if operand not in made]
-            if missing:
-                waiting += missing
-                continue
-            made[waiting.pop()] = self.sure(Node(each.op, each.args, tuple([made[operand] for operand in operands])))
-        return made[root]
+        each = self.nodes[choice[root]]
+        return self.sure(each._replace(of=tuple([self.chosen(choice, self.find(operand)) for operand in each.of])))
 
     def below(self, node: int) -> set[int]:
         """Return the nodes of a node's term."""
@@ -259,20 +238,17 @@ class EGraph:
                 waiting += self.nodes[each].of
         return found
 
-    def explain(self, one: int, other: int) -> list[Step]:
-        """Return the rewrites that lead from one node's term to another's of the same class.
-
-        Raises: TooLongError: there are more steps than a checker reads.
-        """
+    def explain(self, one: int, other: int) -> list[Step] | None:
+        """Return the rewrites between the terms of two nodes of one class; None if they are too many for a checker."""
         steps: list[Step] = []
         self._explain(one, other, (), steps)
-        return steps
+        return steps if len(steps) <= MOST_STEPS else None
 
     def _explain(self, one: int, other: int, path: tuple[int, ...], steps: list[Step]) -> None:
         now = one
         for edge in self._reasons_between(one, other):
             if len(steps) > MOST_STEPS:
-                raise TooLongError
+                return
             if edge.rule == CONGRUENT:
                 pairs = zip(self.nodes[now].of, self.nodes[edge.other].of, strict=True)
                 for place, (left, right) in enumerate(pairs):

@@ -1,14 +1,13 @@
 """The cheapest term of a class: each node costs once, however often it is used.
 
-Implementation notes: a greedy choice first, in which a class knows all nodes below it and their sum, so that shared
-ones count once. Then branch and bound over the choice in each class that is needed, with the sum of the cheapest nodes of
-the classes still open as bound. If its steps suffice the answer is the optimum.
+Implementation notes: branch and bound over the node of each class that is needed, first those that are cheapest if nothing
+is shared; the sum of the cheapest nodes of the classes still open is the bound. If its steps suffice, the answer is the
+optimum; otherwise it is the best found, at least the cheapest tree counted with sharing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from layoutalg.synth.rewrite.egraph import EGraph
 
@@ -19,112 +18,67 @@ Choice = dict[int, int]
 """The node of each class."""
 
 
-@dataclass(slots=True)
 class Extraction:
-    """What is extracted from.
+    """The nodes of an e-graph with their weights, those first that are the cheapest trees.
 
     Args:
         graph: The e-graph.
         weigh: The weight of a node; None if no code is known for it.
-        most_bytes: Shared memory that all nodes together may use.
     """
 
-    graph: EGraph
-    weigh: Callable[[int], Weight | None]
-    most_bytes: int
-    options: dict[int, list[tuple[float, int, int]]] = field(default_factory=dict)
-    tried: int = 0
-
-    def __post_init__(self) -> None:
-        for root in self.graph.members:
-            found = []
-            for node in self.graph.distinct(root):
-                weight = self.weigh(node)
-                if weight is not None:
-                    found.append((*weight, node))
-            self.options[root] = sorted(found)
-
-    def operands(self, node: int) -> set[int]:
-        """Return the classes of a node's operands."""
-        return {self.graph.find(operand) for operand in self.graph.nodes[node].of}
-
-    def greedy(self) -> dict[int, tuple[float, Choice]]:
-        """Return a cheap choice for each class, with its cycles."""
-        best: dict[int, tuple[float, Choice]] = {}
-        cycles = {node: cost for found in self.options.values() for cost, _, node in found}
+    def __init__(self, graph: EGraph, weigh: Callable[[int], Weight | None]) -> None:
+        self.graph = graph
+        self.weights = {node: found for root in graph.members for node in graph.distinct(root)
+                        if (found := weigh(node)) is not None}  # fmt: skip
+        self.operands = {node: frozenset(map(graph.find, graph.nodes[node].of)) for node in self.weights}
+        self.trees: dict[int, float] = {}
         changed = True
         while changed:
             changed = False
-            for root, found in self.options.items():
-                for _, _, node in found:
-                    operands = self.operands(node)
-                    if not all(each in best for each in operands):
-                        continue
-                    chosen: Choice = {root: node}
-                    for each in operands:
-                        chosen = {**best[each][1], **chosen}
-                    if any(root in best[each][1] for each in operands) or self._circular(chosen, root):
-                        continue
-                    total = sum(cycles[each] for each in chosen.values())
-                    if root not in best or total < best[root][0] - 1e-9:
-                        best[root] = total, chosen
-                        changed = True
-        return best
+            for node in self.weights:
+                root, total = graph.find(node), self.tree(node)
+                if total < self.trees.get(root, float("inf")) - 1e-9:
+                    self.trees[root], changed = total, True
+        self.options: dict[int, list[int]] = {}
+        for node in sorted(self.weights, key=lambda node: (self.tree(node), node)):
+            if self.tree(node) < float("inf"):
+                self.options.setdefault(graph.find(node), []).append(node)
+        self.least = {root: min(self.weights[node][0] for node in found) for root, found in self.options.items()}
 
-    def best(self, root: int) -> tuple[Choice | None, bool]:
+    def tree(self, node: int) -> float:
+        """Return the cycles of a node with the cheapest operands, as if nothing were shared."""
+        operands = map(self.graph.find, self.graph.nodes[node].of)
+        return self.weights[node][0] + sum(self.trees.get(each, float("inf")) for each in operands)
+
+    def best(self, root: int, most_bytes: int) -> tuple[Choice | None, bool]:
         """Return the cheapest choice that fits shared memory, and whether it is proved the optimum."""
-        greedy = self.greedy().get(root)
-        least, found = float("inf"), None
-        if greedy is not None:
-            chosen = self._reachable(greedy[1], root)
-            if self._bytes(chosen) <= self.most_bytes:
-                least, found = self.total(chosen), chosen
-        self.tried = 0
-        stack: list[tuple[Choice, frozenset[int], float, int]] = [({}, frozenset([root]), 0.0, 0)]
-        while stack:
-            chosen, open_, cost, held = stack.pop()
-            if cost + sum(self.options[each][0][0] for each in open_ if self.options[each]) >= least - 1e-9:
+        least, found, tried = float("inf"), None, 0
+        waiting: list[tuple[Choice, frozenset[int], float, int]] = [({}, frozenset([root]), 0.0, 0)]
+        while waiting:
+            chosen, needed, cycles, held = waiting.pop()
+            if held > most_bytes or cycles + sum(self.least.get(each, least) for each in needed) >= least - 1e-9:
                 continue
-            if not open_:
-                least, found = cost, chosen
+            if not needed:
+                least, found = cycles, chosen
                 continue
-            self.tried += 1
-            if self.tried > MOST_CHOICES:
+            tried += 1
+            if tried > MOST_CHOICES:
                 return found, False
-            now = min(open_, key=lambda each: (len(self.options[each]), each))
-            for more, bytes_, node in reversed(self.options[now]):
+            now = min(needed, key=lambda each: (len(self.options.get(each, ())), each))
+            for node in reversed(self.options.get(now, ())):
                 further = {**chosen, now: node}
-                if held + bytes_ > self.most_bytes or self._circular(further, now):
-                    continue
-                wanted = (open_ | self.operands(node)) - further.keys()
-                stack.append((further, frozenset(wanted), cost + more, held + bytes_))
+                if not self._needs_itself(further, now):
+                    weight, more = self.weights[node], self.operands[node] - further.keys()
+                    waiting.append((further, needed - {now} | more, cycles + weight[0], held + weight[1]))
         return found, True
 
-    def total(self, chosen: Choice) -> float:
-        """Return the cycles of a choice, each node once."""
-        return sum(cost for root, node in chosen.items() for cost, _, other in self.options[root] if other == node)
-
-    def _bytes(self, chosen: Choice) -> int:
-        return sum(held for root, node in chosen.items() for _, held, other in self.options[root] if other == node)
-
-    def _reachable(self, chosen: Choice, root: int) -> Choice:
-        found: Choice = {}
-        waiting = [root]
+    def _needs_itself(self, chosen: Choice, root: int) -> bool:
+        waiting, seen = set(self.operands[chosen[root]]), {root}
         while waiting:
             each = waiting.pop()
-            if each not in found:
-                found[each] = chosen[each]
-                waiting += self.operands(chosen[each])
-        return found
-
-    def _circular(self, chosen: Choice, start: int) -> bool:
-        """Whether a class needs itself."""
-        waiting, seen = list(self.operands(chosen[start])), set()
-        while waiting:
-            each = waiting.pop()
-            if each == start:
+            if each == root:
                 return True
             if each in chosen and each not in seen:
                 seen.add(each)
-                waiting += self.operands(chosen[each])
+                waiting |= self.operands[chosen[each]]
         return False

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 
 from layoutalg.ground.errors import MalformedError
 from layoutalg.proofs.movement import Term
 from layoutalg.proofs.movement.rules import RULES, rewritten, termed
-from layoutalg.proofs.movement.term import paths
 from layoutalg.synth.rewrite import MOST_ITERATIONS, MOST_NODES, Costs, MovementCost, Search
 from layoutalg.synth.rewrite.extraction import Extraction
 
@@ -29,6 +29,14 @@ def greedy(whole: Term, costs: Costs) -> tuple[Term, float]:
         if best is None:
             return now, least
         now = best
+
+
+def paths(whole: Term) -> Iterator[tuple[tuple[int, ...], Term]]:
+    """Every place of a term with the term there."""
+    yield (), whole
+    for place, operand in enumerate(whole.of):
+        for path, each in paths(operand):
+            yield (place, *path), each
 
 
 def _rewritten(each: Term, costs: Costs) -> list[Term]:
@@ -57,17 +65,6 @@ def dynamic(whole: Term, costs: Costs) -> tuple[Term, float]:
     root = graph.sure(whole)
     rules = [rule for rule in RULES if rule.name in LAYOUTS]
     graph.saturate(rules, MOST_NODES, MOST_ITERATIONS, search.candidates)
-    taken = Extraction(graph, search.weight, 1 << 40)
-    best: dict[int, tuple[float, int]] = {}
-    changed = True
-    while changed:
-        changed = False
-        for each, options in taken.options.items():
-            for cost, _, node in options:
-                operands = [graph.find(operand) for operand in graph.nodes[node].of]
-                if all(operand in best for operand in operands):
-                    total = cost + sum(best[operand][0] for operand in operands)
-                    if each not in best or total < best[each][0] - 1e-9:
-                        best[each], changed = (total, node), True
-    found = graph.term_of(graph.chosen({each: node for each, (_, node) in best.items()}, graph.find(root)))
+    taken = Extraction(graph, search.weight)
+    found = graph.term_of(graph.chosen({each: nodes[0] for each, nodes in taken.options.items()}, graph.find(root)))
     return found, _cycles(found, costs)
