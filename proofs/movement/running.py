@@ -32,8 +32,22 @@ class Labels:
         self.meanings: dict[int, tuple[str, tuple[int, ...]]] = {}
         self.next = ZERO + 1
 
+    def declare(self, whole: Term) -> None:
+        """Give labels to the elements of a term's arrays.
+
+        Raises: MalformedError: LA995: two arrays have one name.
+        """
+        for each in whole.terms():
+            if each.op == "input":
+                first, known = self.inputs.setdefault(each.args[0], (self.next, each))
+                if known != each:
+                    rule = f"must be the same array everywhere: {known.kind}, strides {known.args[3]}"
+                    raise CHECK.malformed(f"input {each.args[0]}", rule, f"{each.kind}, strides {each.args[3]}")
+                self.next = max(self.next, first + each.kind.size)
+
     def run(self, whole: Term) -> IntArray:
         """Return the label at each coordinate of a term's value."""
+        self.declare(whole)
         found: dict[Term, IntArray] = {}
         for each in whole.terms():
             found[each] = self._step(each, [found[operand] for operand in each.of])
@@ -42,7 +56,8 @@ class Labels:
     def _step(self, asked: Term, of: list[IntArray]) -> IntArray:
         op, args = asked.op, asked.args
         if op == "input":
-            return self._elements(asked)
+            first, size = self.inputs[args[0]][0], asked.kind.size
+            return np.arange(first, first + size, dtype=np.int64).reshape(asked.kind.shape)
         if op in ("load", "convert", "stage", "store"):
             return of[0]
         if op == "elementwise":
@@ -52,16 +67,6 @@ class Labels:
             function = ("reduce", args[0], asked.kind.dtype)
             return np.expand_dims(self._applied(function, np.moveaxis(of[0], args[1], -1)), args[1])
         return viewed(op, args, of[0], ZERO)
-
-    def _elements(self, array: Term) -> IntArray:
-        name, shape = array.args[:2]
-        first, known = self.inputs.setdefault(name, (self.next, array))
-        if known != array:
-            raise CHECK.malformed(f"input {name}", f"must be the same array everywhere, {known.kind}", str(array.kind))
-        size = array.kind.size
-        if first == self.next:
-            self.next += size
-        return np.arange(first, first + size, dtype=np.int64).reshape(shape)
 
     def _applied(self, function: tuple[str, ...], rows: IntArray) -> IntArray:
         """Labels of a function of the last axis."""
@@ -95,6 +100,8 @@ class Labels:
 def compared(one: Term, other: Term) -> Verdict:
     """Return whether two terms are the same movement: equal kinds, and equal elements at each coordinate.
 
+    Raises: MalformedError: LA995: two arrays have one name.
+
     Example:
         >>> from layoutalg.proofs.movement.term import term
         >>> x = term("input", name="A", shape=(2, 3), dtype="f32")
@@ -105,13 +112,13 @@ def compared(one: Term, other: Term) -> Verdict:
         refuted       another element
           at          at=(0, 1), left=A[1, 0], right=A[0, 1]
     """
+    labels = Labels()
+    ones, others = labels.run(one), labels.run(other)
     first, second = one.kind, other.kind
     for name in ("tier", "shape", "dtype", "align_bytes"):
         left, right = getattr(first, name), getattr(second, name)
         if left != right:
             return Refuted("kinds", {"what": f"another {name}", "left": left, "right": right})
-    labels = Labels()
-    ones, others = labels.run(one), labels.run(other)
     if (ones != others).any():
         at = tuple(np.argwhere(ones != others)[0].tolist())
         sides = {"left": labels.text(int(ones[at])), "right": labels.text(int(others[at]))}

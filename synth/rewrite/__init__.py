@@ -21,7 +21,7 @@ from layoutalg.ground.verdict import Proved, Verdict
 from layoutalg.proofs.movement.chains import Step, replayed
 from layoutalg.proofs.movement.layouts import Table, row_major, strided
 from layoutalg.proofs.movement.rules import RULES, Node, Rule
-from layoutalg.proofs.movement.running import compared
+from layoutalg.proofs.movement.running import Labels, compared
 from layoutalg.proofs.movement.term import Kind, Term
 from layoutalg.synth.conversions.reading import shared_bytes
 from layoutalg.synth.rewrite.costs import Costs, MovementCost
@@ -209,7 +209,8 @@ def read(movement: Term | object, argument: str = "movement") -> Term:
     if not isinstance(movement, Term):
         if not isinstance(movement, dict):
             raise CHECK.malformed(argument, "must be a term or its document", movement)
-        return Term.from_json(movement)
+        movement = Term.from_json(movement)
+    Labels().declare(movement)
     return movement
 
 

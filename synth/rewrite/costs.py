@@ -2,8 +2,8 @@
 
 Implementation notes: an access is as wide as consecutive registers of every thread have consecutive, aligned addresses,
 up to 16 bytes. Sectors are counted from the addresses of each instruction. Data take the cycles per KiB and the latency
-of a TMA load (``targets.pipeline_costs``), whoever loads them. Two numbers are assumptions: a function or reduction costs
-a select for each element and after each shuffle, and the end of a kernel costs ``LAUNCH_CYCLES``.
+of a TMA load (``targets.pipeline_costs``), whoever loads them. Two numbers are assumptions: a function or reduction
+costs a select for each element and after each shuffle, and the end of a kernel costs ``LAUNCH_CYCLES``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The cheapest term of a class: each node costs once, however often it is used.
 
-Implementation notes: branch and bound over the node of each class that is needed, first those that are cheapest if nothing
-is shared; the sum of the cheapest nodes of the classes still open is the bound. If its steps suffice, the answer is the
-optimum; otherwise it is the best found, at least the cheapest tree counted with sharing.
+Implementation notes: branch and bound over the node of each class that is needed, first those that are cheapest if
+nothing is shared; the sum of the cheapest nodes of the classes still open is the bound. If its steps suffice, the
+answer is the optimum; otherwise it is the best found, at least the cheapest tree counted with sharing.
 """
 
 from __future__ import annotations

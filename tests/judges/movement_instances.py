@@ -1,4 +1,4 @@
-"""Rules of movement on all small instances of their patterns: the same elements, the same kind, defined wherever they were."""
+"""Rules of movement on all small instances of their patterns: equal elements and kinds, defined wherever they were."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _INDICES = 2
 def certify(rule: Rule) -> Verdict:
     """Return whether a rule keeps every element, kind and definedness on all small instances of its patterns.
 
-    Mathematically: for each instance (before, after) of the rule, ``after`` is defined wherever ``before`` is, has its kind
-    and denotes the same elements. Proved only if each pattern had an instance.
+    Mathematically: for each instance (before, after) of the rule, ``after`` is defined wherever ``before`` is, has its
+    kind and denotes the same elements. Proved only if each pattern had an instance.
     """
     total = 0
     for pattern in rule.patterns:
@@ -52,7 +52,9 @@ def _fault(instance: Term, before: Term, after: Handle) -> str | None:
     except MalformedError as error:
         return f"the result is not defined: {error.diagnostic.where[0]} {error.diagnostic.because}"
     verdict = compared(before, made)
-    return None if verdict else ", ".join(f"{key} {value}" for key, value in verdict.witness.items())  # type: ignore[union-attr]
+    return (
+        ", ".join(f"{key} {value}" for key, value in verdict.witness.items()) if isinstance(verdict, Refuted) else None
+    )
 
 
 def instances(pattern: str) -> Iterator[Term]:

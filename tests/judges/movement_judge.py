@@ -15,7 +15,7 @@ State = dict[Any, Any]
 
 
 def executed(whole: Term) -> State:
-    """What each element, by coordinates, is in the physical state that a term leaves; read through its kind's layout."""
+    """What each element is, by coordinates, in the physical state that a term leaves, read through its layout."""
     done: dict[Term, State] = {}
     for each in whole.terms():
         done[each] = _step(each, [(operand, done[operand]) for operand in each.of])
