@@ -19,14 +19,16 @@ from layoutalg.codegen.pipeline.steps import Step, steps
 from layoutalg.codegen.pipeline.thread import RANK_SHIFT, Event, Thread, Value
 from layoutalg.codegen.pipeline.walk import ACCESSES, ASYNC, COMPARED, At, DifferenceError, Done, Mark, Walk
 from layoutalg.ground.refusal import Broken
-from layoutalg.proofs.pipeline.document import Pipeline, Role
-from layoutalg.proofs.pipeline.expansion import expanded
+from layoutalg.proofs.pipeline.document import COUNTED, MOST_OPS, Pipeline, Role
+from layoutalg.proofs.pipeline.expansion import Meeting, expanded
 
 LANES = (0, 1, 31)
 """The lanes of each warp that are run: lane 0 is the one that ``elect`` chooses, lane 1 stands for those up to 30."""
 _SIGNALS = ("arrive", "arrive_tx", "tma_load", "tma_store")
-_AFTER = {"read": ("write",), "mma": ("write",), "write": ("read", "write")}
-_TOUCHES = ("read", "write", "mma_wait", "proxy_fence")
+_AFTER = {"read": ("write",), "mma": ("write",), "write": ("read", "write"), "cp_async": ("read", "write")}
+_TOUCHES = ("read", "write", "mma_wait", "cp_async_wait", "proxy_fence")
+_NAMED = 1 << RANK_SHIFT - 1
+"""An address with this bit is that of no memory, but of a named barrier of the document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +104,8 @@ def mismatch(
         launches: For each N, arguments and a block with which the loops run N times.
         trips: The numbers N; by default from the least to twice the deepest ring and 3 more.
         lanes: The lanes of each warp that are run; the one before a gap stands for the gap.
-        buffers: Name, first byte from the aligned base and bytes of a slot of buffers; places of others are those of
-            their first copies.
+        buffers: Name, first byte from the aligned base and bytes of a slot of buffers, ``Emitted.slots``; places of
+            others are those of their first bulk copies.
 
     Raises: RepresentabilityError: LA980, with the line of the PTX that cannot be followed.
     """
@@ -111,7 +113,8 @@ def mismatch(
         plain, cluster = _plain(kernel, pipeline), pipeline.cluster
         if trips is None:
             trips = range(plain.least, plain.least + 2 * max([1, *plain.rings.values()]) + 4)
-        comparison = Comparison(kernel, plain, cluster, sorted(lanes))
+        comparison = Comparison(kernel, pipeline, plain, sorted(lanes))
+        _placed(pipeline, {name for name, _, _ in buffers})
         for name, first, size in buffers:
             for rank in range(cluster):
                 for slot in range(pipeline.rings[name]):
@@ -139,9 +142,17 @@ def _plain(kernel: KernelSource, pipeline: Pipeline) -> Pipeline:
             raise DifferenceError("EMIT_NAMES", because, expected=sorted(wanted), found=sorted(has))
     for role in pipeline.roles:
         for part, place, op in role.ops():
-            if op.op not in (*COMPARED, *ACCESSES, "proxy_fence"):
+            if op.op not in (*COMPARED, *ACCESSES, "proxy_fence", "bar_sync", "bar_arrive"):
                 raise not_followed(f"{role.name}.{part}[{place}]", f"the op {op.op} is not read back from PTX")
     return expanded(pipeline)
+
+
+def _placed(pipeline: Pipeline, given: set[str]) -> None:
+    """Refuse copies by threads whose slots nobody can tell: bulk copies say where slots are."""
+    ops = [op for role in pipeline.roles for _, _, op in role.ops()]
+    for name in {op.buf for op in ops if op.op == "cp_async"} - given - {op.buf for op in ops if op.op == "tma_load"}:
+        because = "threads copy into it, so its place must be given: buffers=[(name, first byte, bytes of a slot)]"
+        raise not_followed(f"buffer {name}", because)
 
 
 def _loads(roles: Sequence[Role]) -> bool:
@@ -151,8 +162,9 @@ def _loads(roles: Sequence[Role]) -> bool:
 class Comparison:
     """The comparison of a kernel with its document; the places of slots are kept between numbers of iterations."""
 
-    def __init__(self, kernel: KernelSource, pipeline: Pipeline, cluster: int, lanes: Sequence[int]) -> None:
-        self.kernel, self.pipeline, self.cluster, self.lanes = kernel, pipeline, cluster, lanes
+    def __init__(self, kernel: KernelSource, stated: Pipeline, pipeline: Pipeline, lanes: Sequence[int]) -> None:
+        self.kernel, self.stated, self.pipeline, self.lanes = kernel, stated, pipeline, lanes
+        self.cluster = cluster = stated.cluster
         self.weights = {lane: after - lane for lane, after in zip(lanes, [*lanes[1:], WARP], strict=True)}
         self.places: dict[tuple[str, int], int] = {}
         self.starts: list[int] = []
@@ -165,6 +177,7 @@ class Comparison:
             for name, first, slots in kernel.barriers
             for slot in range(slots)
         }
+        self.named: dict[int, Meeting] = {}  # of this block
         self.made: dict[int, set[At]] = {}  # of each block: the threads that initialise barriers
         self.bars: dict[int, str] = {}  # barriers of threads, with the roles they are of
 
@@ -197,6 +210,12 @@ class Comparison:
     def block(self, trips: int, launch: Launch, rank: int) -> None:
         """Compare one block."""
         self.trips, self.rank = trips, rank
+        here = self.stated.roles_of(rank)
+        ids = {op.id for role in here for _, _, op in role.ops() if op.is_named}
+        self.named = {number: Meeting.of(number, here) for number in ids}
+        for number, meeting in self.named.items():
+            start = self.named_at(number)
+            self.barriers |= {start + place: (self.own(ring, rank), 0) for place, ring in enumerate(meeting.rings)}
         threads = {
             (warp, lane): tuple(self.absolute(given))
             for warp in range(-(-self.kernel.threads // WARP))
@@ -226,7 +245,7 @@ class Comparison:
             self.worker(list(steps(self.pipeline, group, counts, launch.turns)), mine, many, group[0].name)
         for at in free:
             for event in threads[at]:
-                if event.kind in COMPARED:
+                if event.kind in (*COMPARED, "bar_arrive") or (event.kind == "bar" and not self.meets(event)):
                     raise self.differs("a thread of no role synchronises", at, None, event, "EMIT_ORDER")
 
     def met_at_end(self, threads: dict[At, tuple[Event, ...]]) -> None:
@@ -239,18 +258,40 @@ class Comparison:
 
     def meets(self, event: Event) -> bool:
         """Whether it is a barrier of all threads of the block."""
-        return event.kind == "bar" and event.value == self.kernel.threads
+        return event.kind == "bar" and event.value == self.kernel.threads and event.address not in self.named
 
     def absolute(self, given: tuple[Event, ...]) -> Iterator[Event]:
         """The events with addresses that name the block, and a multicast as one copy for each block it reaches."""
+        uses: dict[int, int] = {}
         for event in given:
-            near = self.rank + 1 << RANK_SHIFT if event.kind != "bar" else 0
+            if event.kind in ("bar", "bar_arrive") and event.address in self.named:
+                yield from self.met(event, uses)
+                continue
+            near = self.rank + 1 << RANK_SHIFT if not event.kind.startswith("bar") else 0
             address, barrier = (at if at >> RANK_SHIFT else at + near for at in (event.address, event.barrier))
             numbers = tuple([near + (at or 0) for at in event.numbers]) if event.kind == "mma" else event.numbers
             reached = [to for to in range(self.cluster) if event.kind == "tma_load" and event.value >> to & 1]
             for to in reached or [self.rank]:
                 far = to - self.rank << RANK_SHIFT
                 yield event._replace(address=address + far, barrier=barrier + far, numbers=numbers)
+
+    def named_at(self, number: int) -> int:
+        """The address that stands for the first ring of a named barrier."""
+        return (self.rank + 1 << RANK_SHIFT) + _NAMED + number * MOST_OPS
+
+    def met(self, event: Event, uses: dict[int, int]) -> Iterator[Event]:
+        """A use of a named barrier: the arrival that it means and, with the wait, a barrier of the role's threads."""
+        meeting = self.named[event.address]
+        if event.value != meeting.threads:
+            because = f"named barrier {event.address} is for {event.value} threads, not {meeting.threads}"
+            raise DifferenceError("EMIT_BAR", because, N=self.trips, line=event.line)
+        phase, ring = divmod(uses.get(event.address, 0), meeting.often)
+        uses[event.address] = uses.get(event.address, 0) + 1
+        at = self.named_at(event.address) + ring
+        yield event._replace(kind="arrive", address=at, value=1)
+        if event.kind == "bar":
+            yield event._replace(kind="wait", address=at, value=phase % 2)
+            yield event
 
     def initialised(self, launch: Launch) -> set[At]:
         """Each barrier is initialised once, with its count, before the block's threads meet; return who does it."""
@@ -270,7 +311,7 @@ class Comparison:
                         many[event.address] = many.get(event.address, 0) + 1
                         makers.add((warp, lane))
         for address, (name, slot) in self.barriers.items():
-            if address >> RANK_SHIFT == self.rank + 1 and many.get(address) != 1:
+            if address >> RANK_SHIFT == self.rank + 1 and not address & _NAMED and many.get(address) != 1:
                 because = f"{name}[{slot}] is initialised {many.get(address, 0)} times"
                 raise DifferenceError("EMIT_INIT", because, N=self.trips)
         return makers
@@ -324,7 +365,8 @@ class Comparison:
         whole = [part.bars for part in done.values() if part.bars]
         for at, part in done.items():
             for number, many in part.bars:
-                if many != self.kernel.threads and self.bars.setdefault(number, name) != name:
+                shared = many == self.kernel.threads or number in self.named
+                if not shared and self.bars.setdefault(number, name) != name:
                     because = f"barrier {number} of threads is also that of {self.bars[number]}"
                     raise self.differs(because, at, None, None, "EMIT_BAR")
             if whole and part.bars != whole[0]:
@@ -332,19 +374,22 @@ class Comparison:
                 raise self.differs(because, at, whole[0], None, "EMIT_BAR")
         for place, step in enumerate(wanted):
             op, share = step.op, {at for at in done if place in done[at].performed}
+            if op.op == "cp_async" and not share:
+                raise self.differs("no thread copies here", min(done), step, None, "EMIT_ORDER", step)
             if op.op in ACCESSES or op.op == "proxy_fence":
                 continue
             many = sum([self.weights[at[1]] * done[at].arrivals.get(place, 1) for at in share])
-            right = {"arrive": op.n, "wait": max(many, 1)}.get(op.op, WARP * warps if op.op.startswith("mma") else 1)
-            if many != right and op.op not in ASYNC[:2]:
-                because = f"{many} arrivals, not {right}" if op.op == "arrive" else f"{many} threads do it, not {right}"
+            right = WARP * warps if op.op.startswith("mma") else 1
+            right = max(many, 1) if op.op in ("wait", *ASYNC[:2]) else op.n if op.op in COUNTED else right
+            if many != right:
+                because = f"{many} arrivals, not {right}" if op.op in COUNTED else f"{many} threads do it, not {right}"
                 raise self.differs(because, min(share or done), step, None, "EMIT_COUNT", step)
         self.handed_over(wanted, done)
 
     def handed_over(self, wanted: list[Step], done: dict[At, Done]) -> None:
         """What threads did before another one signals for them is separated from it by a barrier of threads."""
         latest = {at: part.latest(wanted) for at, part in done.items()}
-        multiplied = {step.op.buf for step in wanted if step.op.op == "mma"}
+        multiplied, copied = ({step.op.buf for step in wanted if step.op.op == kind} for kind in ("mma", "cp_async"))
         for place, step in enumerate(wanted):
             op, share = step.op, [at for at in done if place in done[at].performed]
             for one in done:
@@ -352,10 +397,12 @@ class Comparison:
                 after: dict[str, list[At]] = {}
                 if op.op in _SIGNALS and one not in share:
                     after |= dict.fromkeys(_TOUCHES, near or share)
-                if op.op in ("arrive", "write"):
+                if op.op in ("arrive", "write", "cp_async"):
                     after["bulk_wait"] = share
-                if op.op == "write" and op.buf in multiplied:  # a wait is for the warp's own part of a multiply
+                if op.op in ("write", "cp_async") and op.buf in multiplied:  # a wait is for the warp's own part
                     after["mma_wait"] = share
+                if op.op in ("read", "write", "mma") and op.buf in copied:  # a wait is for the thread's own copies
+                    after["cp_async_wait"] = share
                 for kind in _AFTER.get(op.op, ()):
                     after[f"{kind} {op.buf}[{step.buf}]"] = share
                 for key, others in after.items():

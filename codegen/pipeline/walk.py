@@ -66,7 +66,8 @@ class Walk:
     def __init__(self, all_of: Comparison, wanted: list[Step], at: At, given: tuple[Event, ...], warps: int) -> None:
         self.all, self.wanted, self.at, self.given, self.warps = all_of, wanted, at, given, warps
         kinds = {event.kind for event in given}
-        self.kinds = {kind for group in (LOADS, STORES, ASYNC) if kinds & set(group) for kind in group}
+        self.kinds = {kind for group in (LOADS, STORES) if kinds & set(group) for kind in group}
+        self.kinds |= set(ASYNC) if kinds & {"cp_async", *ASYNC} else set()
         if kinds & set(COMPARED) or any(event.kind in ACCESSES and all_of.slot_at(event.address) for event in given):
             self.kinds |= {*ALL, "proxy_fence"}
         bars = [self.all.barriers.get(event.address, ("", 0))[0] for event in given if event.kind == "arrive"]
@@ -83,10 +84,13 @@ class Walk:
         """Compare; return what the thread did."""
         for event in self.given:
             if event.kind == "bar":
-                if event.value not in (WARP * self.warps, self.all.kernel.threads):
+                whole = event.value in (WARP * self.warps, self.all.kernel.threads)
+                if not whole and event.address not in self.all.named:
                     because = "a barrier of threads is for other than all threads of the role or the block"
                     raise self.differs(because, None, event, "EMIT_BAR")
                 self.done.bars.append((event.address, event.value))
+            elif event.kind == "bar_arrive":
+                raise self.differs("an arrival at a barrier that the document does not name", None, event, "EMIT_BAR")
             elif event.kind == "warp_bar":
                 self.warp_bars += 1
             elif event.kind == "mma_fence":
@@ -207,6 +211,8 @@ class Walk:
         for place in range(start, end):
             step = self.wanted[place]
             if step.op.op == event.kind and slot == (step.op.buf, step.buf):
+                if self.all.slot_at(event.address + max(event.value, 1) - 1) != slot:
+                    raise self.differs("an access beyond the end of the slot", step, event, "EMIT_ACCESS")
                 self.accessed = place
                 return self.done.mark(place, self.warp_bars)
         raise self.differs("an access that the document does not have here", expected, event, "EMIT_ACCESS")
