@@ -87,6 +87,7 @@ CHANGED = [
     ("turns", r"la_role_arrive\(4, 128\)", "la_role_arrive(5, 128)", "EMIT_BAR"),
     ("turns", r"la_role_arrive\(4, 128\)", "la_role_arrive(9, 128)", "EMIT_ORDER"),
     ("turns", r"la_role_arrive\(4, 128\)", "la_role_arrive(4, 64)", "EMIT_BAR"),
+    ("turns", r"la_role_arrive\(4, 128\)", "la_role_arrive(4, 160)", "EMIT_BAR"),
     ("turns", r"la_role_barrier\(4, 128\)", "la_role_arrive(4, 128)", "EMIT_ACCESS"),
     ("turns", r"la_role_arrive\(4, 128\)", "la_role_barrier(4, 128)", "EMIT_ORDER"),
     ("turns", r"la_role_barrier\(9, 128\)", "if (t < 32) la_role_barrier(9, 128)", "EMIT_ACCESS"),
@@ -106,6 +107,15 @@ def test_a_change_is_named_by_its_rule(name: str, old: str, new: str, rule: str)
     found = difference(made, replace(made.kernel, text=made.kernel.text[:start] + body))
     assert found is not None
     assert found.rule == rule, found
+
+
+def test_every_thread_that_copies_waits() -> None:
+    made = emit(FILLS["groups"].program, "drawn")
+    start = made.kernel.text.rindex('extern "C"')
+    body = re.sub(r"la_cp_async_(commit|wait<\d>)", r"if (t < 32) la_cp_async_\1", made.kernel.text[start:])
+    found = difference(made, replace(made.kernel, text=made.kernel.text[:start] + body))
+    assert found is not None
+    assert (found.rule, found.witness["thread"]) == ("EMIT_ORDER", 32), found
 
 
 SYNCHRONISES = r"^\s*(mbarrier\.arrive|cp\.async\.(commit|wait|mbarrier)|bar\.)"
@@ -135,6 +145,17 @@ def test_the_gather_kernel_does_what_its_document_says() -> None:
             made.kernel, made.program.pipeline, launch(made), buffers=made.slots, lanes=range(32), trips=[4]
         )
         assert whole is None
+
+
+@pytest.mark.parametrize(("stages", "reset", "behind"), [(2, 6, 0), (2, 5, 1), (3, 12, 2), (1, 3, 0), (3, 4, 1)])
+def test_counters_start_again_as_the_document_says(stages: int, reset: int, behind: int) -> None:
+    """Also without a proof: slots, parities and what is left out are those of k mod K, behind the loop those of k."""
+    drawn = Drawn(stages, "write", 1, 4, 0, 3, (2,), behind, None, 0, reset)
+    made = emit(drawn.program, "again", unproved=True)
+    assert difference(made, trips=range(3 * reset)) is None
+    longer = replace(drawn, reset=reset + 1)
+    found = mismatch(made.kernel, longer.document, launch(made), buffers=made.slots, trips=range(3 * reset))
+    assert found is not None
 
 
 def test_threads_that_meet_in_some_iterations_meet_again() -> None:

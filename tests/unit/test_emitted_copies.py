@@ -230,7 +230,7 @@ CASES = {
     "stored": f"if (t == 0) {{ la_cp_async_16(at, from); {DONE} la_fence_async(); {STORE} }}",
     "fenced by another": f"if (t < 4) {COPY} {DONE} __syncthreads(); if (t == 63) {{ la_fence_async(); {STORE} }}",
     "fenced too early": f"if (t == 0) {{ la_cp_async_16(at, from); la_fence_async(); {DONE} {STORE} }}",
-    "arrives twice": "if (t < 32) { la_role_arrive(5, 128); la_role_arrive(5, 128); }",
+    "arrives twice": "if (t < 32) { la_role_arrive(5, 64); la_role_arrive(5, 64); }",
     "arrives and waits": "if (t < 32) la_role_arrive(5, 64); else la_role_barrier(5, 64);",
     "waits alone": "if (t < 32) la_role_barrier(5, 64);",
     "other threads": "if (t < 32) la_role_arrive(5, 64); else la_role_barrier(5, 32);",
