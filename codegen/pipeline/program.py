@@ -170,8 +170,8 @@ class Program(Checked, code="LA985"):
     def _unfit(self, worker: Worker, role: Role, op: Op) -> str:
         """What an op would have to be for a worker to run it; empty if it can."""
         threads, whole = 1 if worker.elected else worker.warps * WARP, sorted(self.arrivals(worker))
-        if op.op in ("mma_write", "mma_arrive"):
-            return "must be an op of wgmma: tcgen05 is not emitted"
+        if op.op == "mma_arrive":
+            return "must be mma_wait and arrive: it is tcgen05.commit, and tcgen05 is not emitted"
         if op.op in ("arrive_tx", "expect") and op.to:
             return "must be for the own barrier"
         if op.op == "arrive" and worker.elected and op.n > 1 and op.to:

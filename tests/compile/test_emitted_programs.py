@@ -147,6 +147,21 @@ def test_the_gather_kernel_does_what_its_document_says() -> None:
         assert whole is None
 
 
+def test_each_block_of_a_cluster_is_compared() -> None:
+    """Named barriers are those of a block."""
+    drawn = FILLS["met"]
+    made = emit(replace(drawn.program, pipeline=replace(drawn.document, cluster=2)), "pair")
+
+    def launched(n: int) -> Launch:
+        return replace(launch(made)(n), blocks=2)
+
+    assert mismatch(made.kernel, made.program.pipeline, launched, buffers=made.slots) is None
+    wrong = replace(made.kernel, text=made.kernel.text.replace("la_role_arrive(2, 128);", "la_role_arrive(1, 128);"))
+    found = mismatch(wrong, made.program.pipeline, launched, buffers=made.slots)
+    assert found is not None
+    assert (found.rule, found.witness["op"]) == ("EMIT_ORDER", "read0@0.loop[7]"), found  # of the longer document
+
+
 @pytest.mark.parametrize(("stages", "reset", "behind"), [(2, 6, 0), (2, 5, 1), (3, 12, 2), (1, 3, 0), (3, 4, 1)])
 def test_counters_start_again_as_the_document_says(stages: int, reset: int, behind: int) -> None:
     """Also without a proof: slots, parities and what is left out are those of k mod K, behind the loop those of k."""

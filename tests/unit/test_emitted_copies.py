@@ -185,6 +185,20 @@ def test_named_barriers_that_a_block_does_not_have_are_refused(number: int, word
         _ = Drawn(1, "write", 2, 4, 0, 1, (1, 1), 0, (number, 3), 0, 0).program
 
 
+@needs_compiler
+def test_each_block_of_a_cluster_meets_alone() -> None:
+    """All blocks compute the same, each with its own slots and named barriers."""
+    drawn = Drawn(2, "arrive", 1, 16, 0, 1, (1, 2), 0, (9, 4), 3, 0)
+    made = emit(replace(drawn.program, pipeline=replace(drawn.document, cluster=2)), "pair")
+    source = np.arange(7 * 128, dtype=np.uint32)
+    wanted = drawn.results(source, 7)
+    for seed in range(4):
+        into, status = np.zeros_like(wanted), np.zeros(2, dtype=np.int32)
+        report = hostsim.examine(made.kernel, [source, into, 7, status], seed=seed, cluster=2, blocks=2)
+        assert (report.fault, report.why, status.tolist()) == (0, "", [1, 1])
+        assert (into == wanted).all()
+
+
 def test_one_thread_meets_nobody() -> None:
     drawn = Drawn(1, "write", 1, 4, 0, 1, (1,), 0, None, 3, 0)
     program = drawn.program
