@@ -14,7 +14,7 @@ from string import Template
 from layoutalg.codegen.cuda import MAP_TYPE
 from layoutalg.codegen.kernel import STATUS_DONE, STATUS_TIMEOUT, KernelSource, checked_name, signature
 from layoutalg.codegen.kernels.answer import fitting
-from layoutalg.codegen.pipeline.program import CHECK, COPIES, MOST_NAMED, SLOT_ALIGN, WARP, Loop, Program, Worker
+from layoutalg.codegen.pipeline.program import CHECK, ISSUED, MOST_NAMED, SLOT_ALIGN, WARP, Loop, Program, Worker
 from layoutalg.codegen.portable import TENSOR_PRELUDE
 from layoutalg.codegen.prelude import (
     CLUSTER_PRELUDE,
@@ -254,7 +254,7 @@ class _Threads:
             return self.waited or op.buf in self.read | self.wrote
         if op.op in ("read", "mma"):
             return op.buf in self.wrote
-        return op.op in ("arrive", "arrive_tx", "tma_load", "tma_store") and bool(self.read or self.wrote)
+        return op.op in ("arrive", "arrive_tx", *ISSUED) and bool(self.read or self.wrote)
 
     def note(self, op: Op) -> None:
         if op.op == "bar_sync":
@@ -573,5 +573,5 @@ class _Role:
             rule = f"must use only {', '.join('$' + name for name in names)}"
             raise CHECK.malformed(f"body of {self.loop.role}.{where}", rule, str(error)) from None
         lines = made.splitlines()
-        issued = op.op in COPIES[:2] and not self.worker.elected
+        issued = op.op in ISSUED and not self.worker.elected
         return ["if (issuer) {", *[f"    {line}" for line in lines], "}"] if issued else lines

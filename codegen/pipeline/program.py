@@ -23,8 +23,9 @@ WARP = 32
 MOST_WARPS = 32
 SLOT_ALIGN = 1024
 """Alignment of slots: the period of the widest swizzle (PTX ISA 9.1, section 5.5.7)."""
-COPIES = ("tma_load", "tma_store", "cp_async")
-BODIES = (*COPIES, "read", "write", "mma", "mma_wait")
+ISSUED = ("tma_load", "tma_store")
+"""Copies that one thread starts for all."""
+BODIES = (*ISSUED, "cp_async", "read", "write", "mma", "mma_wait")
 """Ops that have text of their own; that of ``mma_wait`` comes behind it."""
 MOST_NAMED = 16
 """Named barriers of a block, of which one is that of all threads (PTX ISA 9.1, section 9.7.13.1)."""
@@ -149,7 +150,7 @@ class Program(Checked, code="LA985"):
             if CHECK.choice(place, f"bodies of {loop.role}", places) and places[place].op not in BODIES:
                 raise CHECK.malformed(place, f"must be one of {', '.join(BODIES)}", places[place].op)
         for place, op in places.items():
-            if op.op in COPIES and place not in dict(loop.bodies):
+            if op.op in (*ISSUED, "cp_async") and place not in dict(loop.bodies):
                 raise CHECK.malformed(f"bodies of {loop.role}", f"must have {place}, {op}", tuple(dict(loop.bodies)))
         for which, role in enumerate(roles):
             if self._ops(role, which) != self._ops(roles[0], 0):
