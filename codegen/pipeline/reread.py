@@ -397,7 +397,7 @@ class Comparison:
                 after: dict[str, list[At]] = {}
                 if op.op in _SIGNALS and one not in share:
                     after |= dict.fromkeys(_TOUCHES, near or share)
-                if op.op in ("arrive", "write", "cp_async"):
+                if op.op in ("write", "cp_async") or (op.op == "arrive" and one not in share):
                     after["bulk_wait"] = share
                 if op.op in ("write", "cp_async") and op.buf in multiplied:  # a wait is for the warp's own part
                     after["mma_wait"] = share

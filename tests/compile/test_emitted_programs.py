@@ -198,6 +198,30 @@ def test_threads_that_meet_in_some_iterations_meet_again() -> None:
     assert difference(made) is None
 
 
+def test_a_thread_that_waits_for_stores_and_arrives_hands_over() -> None:
+    """The phase is over only with its own arrival; the others need not meet it before theirs."""
+    ops = [
+        {"op": "wait", "bar": "seen", "ph": -1}, {"op": "write", "buf": "X"}, {"op": "proxy_fence"},
+        {"op": "tma_store", "buf": "X"}, {"op": "bulk_commit"}, {"op": "bulk_wait", "n": 0},
+        {"op": "arrive", "bar": "done", "n": 64},
+    ]  # fmt: skip
+    see = [{"op": "wait", "bar": "done"}, {"op": "arrive", "bar": "seen"}]
+    document = {
+        "schema": "layoutalg/pipeline/1", "stages": 1, "barriers": {"done": {"count": 64}, "seen": {"count": 1}},
+        "buffers": {"X": {"bytes": 256}}, "roles": [{"name": "all", "loop": ops}, {"name": "see", "loop": see}],
+    }  # fmt: skip
+    store = "la_tma_store_1d(&to, $X, 64 * k);"
+    bodies = (("loop[1]", "la_shared_store_b32($X_byte + 4 * t, k);"), ("loop[3]", store))
+    workers = Worker((Loop("all", bodies),), 2), Worker((Loop("see", ()),), elected=True)
+    parameters = (("const __grid_constant__ la_tensor_map", "to"), ("int", "n"))
+    made = emit(Program(Pipeline.from_json(document), workers, parameters, "n"), "store")
+    assert difference(made) is None
+    alone = replace(
+        made.kernel, text=made.kernel.text.replace("if (issuer) la_store_wait", "if (t == 1) la_store_wait")
+    )
+    assert difference(made, alone) is not None
+
+
 def test_copies_of_threads_need_the_place_of_their_buffer() -> None:
     made = emit(gather(), "bags")
     with pytest.raises(RepresentabilityError, match=r"LA980.*\n.*buffer R"):
