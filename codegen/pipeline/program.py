@@ -9,13 +9,13 @@ ones), and the kernel's parameters.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from layoutalg.codegen.plans import upheld
 from layoutalg.ground.check import Checker
 from layoutalg.ground.record import Checked
-from layoutalg.proofs.pipeline.document import MOST_BYTES, PARTS, Op, Pipeline, Role
+from layoutalg.proofs.pipeline.document import MOST_BYTES, Op, Pipeline, Role
 from layoutalg.proofs.tensormap import TensorMapPlan
 
 CHECK = Checker("LA985", "cannot emit this pipeline")
@@ -24,10 +24,13 @@ MOST_WARPS = 32
 SLOT_ALIGN = 1024
 """Alignment of slots: the period of the widest swizzle (PTX ISA 9.1, section 5.5.7)."""
 BODIES = ("tma_load", "tma_store", "read", "write", "mma", "mma_wait")
-"""Ops that have text of their own; that of ``mma_wait`` comes behind it."""
+"""Ops that have text of their own; that of ``mma_wait`` comes behind it, that of ``mma`` does its ``mma_write`` too."""
 
 
-EMITTED = (*BODIES, "wait", "arrive", "arrive_tx", "expect", "mma_commit", "bulk_commit", "bulk_wait", "proxy_fence")
+EMITTED = (
+    *BODIES, "mma_write", "wait", "arrive", "arrive_tx", "expect", "mma_commit", "bulk_commit", "bulk_wait",
+    "proxy_fence",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,11 +128,13 @@ class Program(Checked, code="LA985"):
         for name, barrier in self.pipeline.barriers:
             CHECK.integer(barrier.count, f"count of {name}", 1, MOST_BYTES + 1)
         if self.pipeline.tensors:
-            raise CHECK.malformed("pipeline", "must have its buffers in shared memory", sorted(self.pipeline.tensors))
+            rule = "must have its buffers in shared memory or registers"
+            raise CHECK.malformed("pipeline", rule, sorted(self.pipeline.tensors))
         for worker in self.workers:
             for loop in worker.loops:
-                self._loop(worker, loop, [roles[name] for name in worker.names(loop)])
-            self._accumulators([roles[worker.names(loop)[0]] for loop in worker.loops])
+                named = [roles[name] for name in worker.names(loop)]
+                self._loop(worker, loop, named)
+                self._accumulators(worker, loop, named)
         for name, plan in self.plans:
             self._plan(name, upheld(plan))
         if sum([worker.all_warps for worker in self.workers]) > MOST_WARPS:
@@ -173,21 +178,23 @@ class Program(Checked, code="LA985"):
                 because = f"must be one of {sorted(self.arrivals(worker))}: one thread, each warp, or every thread"
                 raise CHECK.malformed(f"n of {loop.role}.{place}", because, op.n)
 
-    def _accumulators(self, roles: Sequence[Role]) -> None:
-        """Registers are not in a document: results of multiplies are there for others, or at all, behind a wait."""
-        running = None
-        for part in PARTS:
-            for role in roles:
-                for place, op in enumerate(getattr(role, part)):
-                    if op.op == "mma":
-                        running = role
-                    elif op.op == "mma_wait" and op.n == 0:
-                        running = None
-                    elif running not in (None, role) and op.op in ("read", "write"):
-                        rule = f"must come behind mma_wait 0: multiplies of {running.name} may still write accumulators"
-                        raise CHECK.malformed(f"{role.name}.{part}[{place}]", rule, op)
-        if running is not None:
-            raise CHECK.malformed(running.name, "must wait for its last multiplies: mma_wait 0", running.name)
+    def _accumulators(self, worker: Worker, loop: Loop, roles: list[Role]) -> None:
+        """The proof covers the waits for multiplies only if the pipeline states what they write and who reads it."""
+        registers = self.pipeline.registers
+        for which, role in enumerate(roles):
+            first = worker.names(worker.loops[0])[which]
+            if role.threads_of not in ("", first) or (role.threads_of and loop is worker.loops[0]):
+                rule = "must be the first role of its worker, behind which it runs"
+                raise CHECK.malformed(f"threads_of of {role.name}", rule, role.threads_of)
+            mine = [one for one in self.pipeline.roles if role.name in (one.name, one.threads_of)]
+            ops = [op for one in mine for _, _, op in one.ops() if op.buf in registers]
+            sums = {op.buf for op in ops if op.op == "mma_write"}
+            unread = sums - {op.buf for op in ops if op.op in ("read", "mma")}
+            if unread:
+                raise CHECK.malformed(role.name, "must read its accumulators, or a role on its threads", sorted(unread))
+            if not sums and any(op.op == "mma" for _, _, op in role.ops()):
+                rule = "must state its accumulators: an mma_write of a buffer in registers behind each mma"
+                raise CHECK.malformed(role.name, rule, "mma")
 
     def _ops(self, role: Role, which: int) -> list[tuple[str, int, str, dict[str, object]]]:
         """What the text of a role depends on: of a barrier its slots, of the only slot no index."""
