@@ -138,7 +138,7 @@ def verify(pipeline: object, target: str = "sm_90a", policy: str = "strict") -> 
         >>> print(wrong.kind, "of", wrong.role, "at", wrong.barrier, wrong.slot)
         deadlock of load at empty 0
         >>> print(*wrong.witness["what"].split("; "), sep="\n")
-        load waits for empty[0] phase 0: 0 of 1 arrival, nobody else arrives
+        load waits for empty[0] phase 0: 0 of 1 arrival, nobody arrives
         use waits for full[0] phase 1: 0 of 1 arrival, load never arrives
         >>> print(wrong.repairs[0])
         add an op: arrive empty[k] at the end of use.loop

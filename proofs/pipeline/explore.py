@@ -298,7 +298,8 @@ class Machine:
                 if one.bar == task.bar and due and (one.op.arrivals if pending else one.op.op == "tma_load"):
                     names[self.pipeline.roles[one.role].name] = None
         verb = ("arrive" if pending else "copy") if len(names) > 1 else ("arrives" if pending else "copies")
-        return f"{found}, {' and '.join(names)} never {verb}" if names else f"{found}, nobody else {verb}"
+        who = f"{' and '.join(names)} never" if names else "nobody else" if 0 < pending < count else "nobody"
+        return f"{found}, {who} {verb}"
 
     def slot_name(self, task: Task) -> str:
         """Return the barrier or the buffer of a task with its slot."""

@@ -279,7 +279,7 @@ class TestVerdicts:
         found = verify(made)
         assert found.kind == "deadlock"
         assert found.witness["what"] == (
-            "load waits for empty[0] phase 0: 0 of 1 arrival, nobody else arrives; "
+            "load waits for empty[0] phase 0: 0 of 1 arrival, nobody arrives; "
             "use waits for full[0] phase 1: 0 of 1 arrival, load never arrives"
         )
 
@@ -289,7 +289,7 @@ class TestVerdicts:
             ([{"op": "arrive", "bar": "full"}], "use waits for full[0] phase 0: 1 of 3 arrivals, nobody else arrives"),
             (
                 [{"op": "arrive_tx", "bar": "full", "bytes": 2048}, {"op": "arrive", "bar": "full", "n": 2}, LOAD[2]],
-                "use waits for full[0] phase 0: 3 of 3 arrivals, 1024 bytes outstanding, nobody else copies",
+                "use waits for full[0] phase 0: 3 of 3 arrivals, 1024 bytes outstanding, nobody copies",
             ),
             (
                 [{"op": "arrive", "bar": "full", "n": 2}, {"op": "wait", "bar": "empty"}, *LOAD[1:]],
