@@ -137,7 +137,8 @@ def verify(pipeline: object, target: str = "sm_90a", policy: str = "strict") -> 
         >>> wrong = verify(ring)
         >>> print(wrong.kind, "of", wrong.role, "at", wrong.barrier, wrong.slot)
         deadlock of load at empty 0
-        >>> print(*wrong.witness["what"].split("; "), sep="\n")
+        >>> for what in wrong.witness["what"].split("; "):
+        ...     print(what)
         load waits for empty[0] phase 0: 0 of 1 arrival, nobody arrives
         use waits for full[0] phase 1: 0 of 1 arrival, load never arrives
         >>> print(wrong.repairs[0])

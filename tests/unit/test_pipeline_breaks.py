@@ -73,7 +73,7 @@ def test_what_is_only_named_otherwise_is_told_apart() -> None:
     one = mistakes["math0.post[1] arrive empty: twice"]
     assert judged(one.document) is False
     assert only_named(one.document)
-    assert not only_named(mistakes["math0.loop[5] arrive empty: missing"].document)
+    assert not only_named(mistakes["math0.loop[6] arrive empty: missing"].document)
 
 
 KERNELS = [
