@@ -269,9 +269,11 @@ def test_accumulators_are_stated_and_read() -> None:
     loops = (program.workers[1].loops[0], dataclasses.replace(program.workers[1].loops[1], bodies=bodies))
     unread = dataclasses.replace(store, loop=(store.loop[0], *store.loop[2:]))
     unstated = dataclasses.replace(math, pre=(), loop=(*math.loop[:3], *math.loop[4:]))
+    ended = dataclasses.replace(math, post=(Op("mma_wait"), Op("read", buf="acc0", idx_abs=0)))
     for roles, told in (
         ((load, math, unread), "must read its accumulators, or a role on its threads, not .'acc0'."),
         ((load, unstated, unread), "must state its accumulators"),
+        ((load, ended, dataclasses.replace(unread, threads_of="load")), "threads_of of store0"),
     ):
         pipeline = dataclasses.replace(program.pipeline, roles=roles)
         with pytest.raises(MalformedError, match=told):
