@@ -215,6 +215,8 @@ def placed(program: Program, target: str) -> Memory:
     """
     at, buffers, barriers = 0, {}, {}
     for name, buffer in program.pipeline.buffers:
+        if name in program.pipeline.registers:
+            continue
         stride = -(-buffer.bytes // SLOT_ALIGN) * SLOT_ALIGN
         buffers[name] = at, stride
         at += stride * buffer.slots
@@ -295,7 +297,7 @@ class _Writer:
 
     def __init__(self, program: Program, memory: Memory, delays: int | None) -> None:
         self.program, self.memory, self.delays, self.places = program, memory, delays, itertools.count()
-        self.rings = program.pipeline.rings
+        self.rings, self.registers = program.pipeline.rings, program.pipeline.registers
         self.waits: list[tuple[str, str]] = []
         named = {op.id for role in program.pipeline.roles for _, _, op in role.ops() if op.is_named}
         self.free = [number for number in range(1, MOST_NAMED) if number not in named]  # 0 is that of __syncthreads
@@ -439,15 +441,21 @@ class _Role:
         last = ""
         current: dict[str, str] = {}
         for place, op in enumerate(ops):
-            if op.is_left_out(part):
+            private = op.buf in self.writer.registers
+            if op.is_left_out(part) or (private and f"{part}[{place}]" not in self.bodies):
                 continue
             condition = self._condition(part, op)
             if condition != last:
                 lines += [" " * by + "}"] * bool(last) + [" " * by + f"if ({condition}) {{"] * bool(condition)
                 last = condition
             inside = " " * (by + 4 * bool(condition))
-            self._name_slot(part, op, current)
-            for line in self._op(place, part, op, seen, current):
+            if not private:
+                self._name_slot(part, op, current)
+            for line in (
+                self._body(f"{part}[{place}]", op, current)  # threads do not meet about registers of their own
+                if private
+                else self._op(place, part, op, seen, current)
+            ):
                 lines.append(inside + line if line else "")
         lines += [" " * by + "}"] * bool(last)
         return "".join([line + "\n" for line in lines])
@@ -532,7 +540,8 @@ class _Role:
             lines += ["la_sync_warp();"] if per_warp else []
             who = "if (leader) " if per_warp else issuer if op.n == 1 else ""
             many = op.n if elected else 1
-            ordinary = any(other.op in ("read", "write") for _, _, other in self.role.ops())
+            accesses = [other for _, _, other in self.role.ops() if other.op in ("read", "write")]
+            ordinary = any(other.buf not in self.writer.registers for other in accesses)
             lines += [who + each for each in _arrivals(op, bar, many, ordinary)]
         elif op.op in ("arrive_tx", "expect"):
             call = "la_arrive_expect_tx" if op.op == "arrive_tx" else "la_expect_tx"

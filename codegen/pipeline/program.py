@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from layoutalg.codegen.plans import upheld
 from layoutalg.ground.check import Checker
 from layoutalg.ground.record import Checked
-from layoutalg.proofs.pipeline.document import MOST_BYTES, PARTS, Op, Pipeline, Role
+from layoutalg.proofs.pipeline.document import MOST_BYTES, Op, Pipeline, Role
 from layoutalg.proofs.tensormap import TensorMapPlan
 
 CHECK = Checker("LA985", "cannot emit this pipeline")
@@ -26,7 +26,7 @@ SLOT_ALIGN = 1024
 ISSUED = ("tma_load", "tma_store")
 """Copies that one thread starts for all."""
 BODIES = (*ISSUED, "cp_async", "read", "write", "mma", "mma_wait")
-"""Ops that have text of their own; that of ``mma_wait`` comes behind it."""
+"""Ops that have text of their own; that of ``mma_wait`` comes behind it, that of ``mma`` does its ``mma_write`` too."""
 MOST_NAMED = 16
 """Named barriers of a block, of which one is that of all threads (PTX ISA 9.1, section 9.7.13.1)."""
 
@@ -124,14 +124,14 @@ class Program(Checked, code="LA985"):
         for name, barrier in self.pipeline.barriers:
             CHECK.integer(barrier.count, f"count of {name}", 1, MOST_BYTES + 1)
         if self.pipeline.tensors:
-            rule = "must have its buffers in shared memory: only wgmma is emitted, tcgen05 and tensor memory are not"
+            rule = "must have its buffers in shared memory or registers: tcgen05 and tensor memory are not emitted"
             raise CHECK.malformed("pipeline", rule, sorted(self.pipeline.tensors))
         for worker in self.workers:
             for loop in worker.loops:
-                self._loop(worker, loop, [roles[name] for name in worker.names(loop)])
-            alternate = [roles[worker.names(loop)[0]] for loop in worker.loops]
-            self._accumulators(alternate)
-            self._copies(alternate)
+                named = [roles[name] for name in worker.names(loop)]
+                self._loop(worker, loop, named)
+                self._accumulators(worker, loop, named)
+            self._copies([roles[worker.names(loop)[0]] for loop in worker.loops])
         for name, plan in self.plans:
             self._plan(name, upheld(plan))
         if sum([worker.all_warps for worker in self.workers]) > MOST_WARPS:
@@ -202,21 +202,23 @@ class Program(Checked, code="LA985"):
             rule = f"must not copy by the threads of {users[0]}, whose groups it would count"
             raise CHECK.malformed(users[1], rule, users)
 
-    def _accumulators(self, roles: Sequence[Role]) -> None:
-        """Registers are not in a document: results of multiplies are there for others, or at all, behind a wait."""
-        running = None
-        for part in PARTS:
-            for role in roles:
-                for place, op in enumerate(getattr(role, part)):
-                    if op.op == "mma":
-                        running = role
-                    elif op.op == "mma_wait" and op.n == 0:
-                        running = None
-                    elif running not in (None, role) and op.op in ("read", "write"):
-                        rule = f"must come behind mma_wait 0: multiplies of {running.name} may still write accumulators"
-                        raise CHECK.malformed(f"{role.name}.{part}[{place}]", rule, op)
-        if running is not None:
-            raise CHECK.malformed(running.name, "must wait for its last multiplies: mma_wait 0", running.name)
+    def _accumulators(self, worker: Worker, loop: Loop, roles: list[Role]) -> None:
+        """The proof covers the waits for multiplies only if the pipeline states what they write and who reads it."""
+        registers = self.pipeline.registers
+        for which, role in enumerate(roles):
+            first = worker.names(worker.loops[0])[which]
+            if role.threads_of not in ("", first) or (role.threads_of and loop is worker.loops[0]):
+                rule = "must be the first role of its worker, behind which it runs"
+                raise CHECK.malformed(f"threads_of of {role.name}", rule, role.threads_of)
+            mine = [one for one in self.pipeline.roles if role.name in (one.name, one.threads_of)]
+            ops = [op for one in mine for _, _, op in one.ops() if op.buf in registers]
+            sums = {op.buf for op in ops if op.op == "mma_write"}
+            unread = sums - {op.buf for op in ops if op.op in ("read", "mma")}
+            if unread:
+                raise CHECK.malformed(role.name, "must read its accumulators, or a role on its threads", sorted(unread))
+            if not sums and any(op.op == "mma" for _, _, op in role.ops()):
+                rule = "must state its accumulators: an mma_write of a buffer in registers behind each mma"
+                raise CHECK.malformed(role.name, rule, "mma")
 
     def _ops(self, role: Role, which: int) -> list[tuple[str, int, str, dict[str, object]]]:
         """What the text of a role depends on: of a barrier its slots, of the only slot no index."""

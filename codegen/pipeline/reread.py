@@ -142,9 +142,10 @@ def _plain(kernel: KernelSource, pipeline: Pipeline) -> Pipeline:
             raise DifferenceError("EMIT_NAMES", because, expected=sorted(wanted), found=sorted(has))
     for role in pipeline.roles:
         for part, place, op in role.ops():
-            if op.op not in (*COMPARED, *ACCESSES, "proxy_fence", "bar_sync", "bar_arrive"):
+            compared = op.op in (*COMPARED, *ACCESSES, "proxy_fence", "bar_sync", "bar_arrive")
+            if not compared and op.buf not in pipeline.registers:
                 raise not_followed(f"{role.name}.{part}[{place}]", f"the op {op.op} is not read back from PTX")
-    return expanded(pipeline)
+    return expanded(pipeline, together=False)
 
 
 def _placed(pipeline: Pipeline, given: set[str]) -> None:

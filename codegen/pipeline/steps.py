@@ -29,7 +29,7 @@ class Step(NamedTuple):
 
 
 def steps(pipeline: Pipeline, roles: Sequence[Role], trips: Sequence[int], turns: int = 1) -> Iterator[Step]:
-    """The ops that warps run, in order, with their slots and parities.
+    """The ops that warps run, in order, with their slots and parities; those on registers are not seen in a kernel.
 
     Args:
         pipeline: The document.
@@ -61,7 +61,7 @@ def _part(pipeline: Pipeline, role: Role, part: Part, ks: Iterable[int], trip: i
         for place, op in enumerate(getattr(role, part)):
             base = k % pipeline.reset if part == "loop" and pipeline.reset else k
             index = base + op.off if op.idx_abs is None else op.idx_abs
-            if part == "loop" and not op.first <= k < trip - op.last:
+            if (part == "loop" and not op.first <= k < trip - op.last) or op.buf in pipeline.registers:
                 continue
             if index < 0 and op.op != "wait" and (op.bar or op.buf):
                 continue

@@ -250,7 +250,7 @@ VALUES = {
     "MatmulKernel": "source text", "Space": "question", "AttentionKernel": "source text", "Emitted": "source text",
     "Form": "argument of a kernel", "Work": "argument of a schedule", "DeviceInfo": "device",
     "WgmmaTiles": "argument of a kernel",
-    "Multiple": "condition, as it was given", "AtLeast": "condition, as it was given",
+    "Move": "names of instructions", "Multiple": "condition, as it was given", "AtLeast": "condition, as it was given",
     "Spread": "condition, as it was given",
 }  # fmt: skip
 """What public functions return that is no answer, and what it is: its notation or its bits are its document."""
