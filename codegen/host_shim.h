@@ -57,7 +57,14 @@ struct Fiber {
 };
 struct Barrier { la_u32 address, count, pending; long long bytes; la_u32 phase; };
 // A bulk copy; stores have the group of their thread, 0 until it is committed; `blocks` are those that a load writes to.
-struct Copy { bool load; const la_tensor_map* map; int coords[5]; int rank; la_u32 shared, barrier, group, thread, line, blocks; };
+// One with `bytes` loads from `source` in the shared memory of its block.
+struct Copy {
+    bool load;
+    const la_tensor_map* map;
+    int coords[5];
+    int rank;
+    la_u32 shared, barrier, group, thread, line, blocks, source, bytes;
+};
 struct Region { const unsigned char* first; size_t bytes; };
 // 16 bytes of shared memory: the last thread that wrote and read them by ordinary instructions and has not fenced since,
 // with the number of its fences then; how many asynchronous operations in flight write or read them, and for which thread.

@@ -102,8 +102,8 @@ class MatmulKernel(Checked):
             5
         """
         count = CHECK.integer(self.blocks if blocks is None else blocks, "blocks", 1, self.blocks + 1)
-        if count % self.form.cluster:
-            raise CHECK.malformed("blocks", f"must be a multiple of {self.form.cluster}, whole clusters", count)
+        if count % self.form.ctas:
+            raise CHECK.malformed("blocks", f"must be a multiple of {self.form.ctas}, whole clusters", count)
         addresses = checked_places(self.arrays, {"a": a, "b": b, "d": d})
         if status is None:
             status = np.zeros(count, dtype=np.int32)
@@ -113,7 +113,15 @@ class MatmulKernel(Checked):
 
 
 def matmul_pipeline(
-    stages: int, consumers: int, a: int, b: int, result: int, cluster: int = 1, behind: int = 0
+    stages: int,
+    consumers: int,
+    a: int,
+    b: int,
+    result: int,
+    cluster: int = 1,
+    behind: int = 0,
+    split: int = 1,
+    piece: int = 0,
 ) -> Pipeline:
     """Return the pipeline: a ring of tiles of A and B, and one slot of results for each consumer.
 
@@ -127,11 +135,16 @@ def matmul_pipeline(
         result: Bytes of a result on its way out.
         cluster: Blocks of a cluster.
         behind: Multiplies that may still run when the next are started; their slots are handed back later.
+        split: Blocks that share the K of a tile, instead of a cluster. Each consumer sends a piece of its partial sums
+            to each other block, and adds up what it receives.
+        piece: Bytes of such a piece.
 
     Example:
         >>> from layoutalg.proofs.pipeline import verify
         >>> [verify(matmul_pipeline(4, 2, 16384, 32768, 16384, cluster)).engine for cluster in (1, 2)]
         ['event graph', 'event graph']
+        >>> verify(matmul_pipeline(4, 1, 16384, 32768, 4096, split=4, piece=8192)).engine
+        'event graph'
     """
     everyone = (tuple(range(cluster)),) if cluster > 1 else ()
     load = (
@@ -145,21 +158,45 @@ def matmul_pipeline(
     )  # fmt: skip
     last = [Op("arrive", bar="empty", n=WARPS, off=-back, to=everyone) for back in range(behind, 0, -1)]
     roles = [Role("load", loop=load)]
+    barriers = [("full", Barrier(1, stages)), ("empty", Barrier(cluster * consumers * WARPS, stages))]
+    buffers = [("A", Buffer(stages, a)), ("B", Buffer(stages, b)), *_each("C", consumers, Buffer(1, result))]
+    if split > 1:
+        barriers += _each("got", consumers, Barrier(1, 1)) + _each("sent", consumers, Barrier((split - 1) * WARPS, 1))
+        sums = Buffer(1, (split - 1) * piece)
+        buffers += _each("P", consumers, sums) + _each("R", consumers, sums)
     for which in range(consumers):
         buffer = f"C{which}"
+        exchange, release = _exchange(which, split, piece) if split > 1 else ((), ())
         store = (
-            Op("mma_wait"), Op("bulk_wait"), Op("write", buf=buffer), Op("proxy_fence"), Op("tma_store", buf=buffer),
-            Op("bulk_commit"),
+            Op("mma_wait"), *exchange, Op("bulk_wait"), Op("write", buf=buffer), Op("proxy_fence"),
+            Op("tma_store", buf=buffer), Op("bulk_commit"), *release,
         )  # fmt: skip
         roles.append(Role(f"math{which}", loop=multiply, post=(Op("mma_wait"), *last) if behind else ()))
         roles.append(Role(f"store{which}", loop=store, post=(Op("bulk_wait"),)))
-    return Pipeline(
-        stages,
-        (("full", Barrier(1, stages)), ("empty", Barrier(cluster * consumers * WARPS, stages))),
-        (("A", Buffer(stages, a)), ("B", Buffer(stages, b)), *[(f"C{i}", Buffer(1, result)) for i in range(consumers)]),
-        tuple(roles),
-        cluster=cluster,
-    )
+    return Pipeline(stages, tuple(barriers), tuple(buffers), tuple(roles), cluster=cluster * split)
+
+
+Ring = TypeVar("Ring", Barrier, Buffer)
+
+
+def _each(name: str, consumers: int, ring: Ring) -> list[tuple[str, Ring]]:
+    """A ring of each consumer."""
+    return [(f"{name}{which}", ring) for which in range(consumers)]
+
+
+def _exchange(which: int, split: int, piece: int) -> tuple[tuple[Op, ...], tuple[Op, ...]]:
+    """What a consumer does to have the sums of its columns, and when it is through with what it has received."""
+    others = [[(cta + far) % split for far in range(1, split)] for cta in range(split)]
+    got, sent, sums, parts = (f"{name}{which}" for name in ("got", "sent", "P", "R"))
+    exchange = (
+        Op("wait", bar=sent, ph=-1), Op("write", buf=sums), Op("proxy_fence"),
+        Op("arrive_tx", bar=got, bytes=(split - 1) * piece),
+        Op("dsmem_copy", src=sums, buf=parts, bar=got, bytes=piece, to=tuple(map(tuple, others))),
+        Op("wait", bar=got), Op("read", buf=parts),
+    )  # fmt: skip
+    # after the last tile nobody sends any more
+    release = Op("arrive", bar=sent, n=WARPS, last=1, to=tuple([tuple(sorted(ranks)) for ranks in others]))
+    return exchange, (release,)
 
 
 def gemm_kernel(
@@ -215,8 +252,7 @@ def gemm_kernel(
     if major_b == "MN" and across % 64:
         raise CHECK.malformed("form", "must have 64 columns of B per block where B is N-major", across)
     room = MAX_SMEM_BYTES - SLOT_ALIGN - BARRIERS_BYTES
-    sizes = (chosen.rows + chosen.columns) * SPAN, chosen.consumers * GROUP_ROWS * chosen.leaving * 2
-    chosen = fitted(chosen, *sizes, room)
+    chosen = fitted(chosen, (chosen.rows + chosen.columns) * SPAN, chosen.leaving_bytes, room)
     sides = {"A": ((m, k), chosen.rows, chosen.rows, major_a), "B": ((n, k), chosen.columns, across, major_b)}
     plans = {
         side: tile_plan(_ordered(extents, major), kind.name, _ordered((own, depth), major), "128B", target, "load")
@@ -226,10 +262,11 @@ def gemm_kernel(
     plans["D"] = tile_plan((m, n), result, (GROUP_ROWS, chosen.leaving), swizzle, target, "store")
     a, b = (_operand(side, kind.name, (rows, depth), major, target) for side, (_, rows, _, major) in sides.items())
     mt, nt = checked_tiles((m, n), (chosen.cluster * chosen.rows, chosen.columns), 1)
-    if mt * nt * -(-k // depth) >= MOST_STEPS:
-        raise CHECK.malformed("shape", f"must take fewer than {MOST_STEPS} steps", mt * nt * -(-k // depth))
+    steps = -(-k // (depth * chosen.split))
+    if mt * nt * steps >= MOST_STEPS or chosen.split * steps * depth >= 1 << 31:
+        raise CHECK.malformed("shape", f"must take fewer than {MOST_STEPS} steps", mt * nt * steps)
     name = f"la_gemm_{m}x{n}x{k}_{kind.name}" if name is None else checked_name(name)
-    product = _Product(name, chosen, plans, a, b, (mt, nt, -(-k // depth)), result)
+    product = _Product(name, chosen, plans, a, b, (mt, nt, steps), result)
     what = f"D[{m}, {n}] = A[{m}, {k}] B[{n}, {k}]^T, {kind.name} to {result}"
     emitted = emit(
         product.program(), name, target, title=f"{what}, tiles of {chosen.rows} x {chosen.columns} x {depth}."
@@ -240,7 +277,7 @@ def gemm_kernel(
         ArrayArgument("d", (m, n), 2, 128, written=True),
     )  # fmt: skip
     maps = (plans["A"].raw, plans["B"].raw, plans["D"].raw)
-    return MatmulKernel(emitted, (m, n, k), chosen, maps, arrays, mt * nt * chosen.cluster)
+    return MatmulKernel(emitted, (m, n, k), chosen, maps, arrays, mt * nt * chosen.ctas)
 
 
 def _registers(form: Form) -> None:
@@ -280,6 +317,39 @@ __device__ __forceinline__ void la_settle(float (&d)[n])
 #endif
 }
 """
+EXCHANGE = r"""
+// Partial sums of a warpgroup in shared memory: 16 bytes of each thread, then the next 16 of each.
+union la_four_sums { float sum[4]; la_words4 words; };
+
+template <int n>
+__device__ __forceinline__ void la_take(float (&own)[n], const float (&part)[n])
+{
+#pragma unroll
+    for (int i = 0; i < n; ++i) own[i] = part[i];
+}
+
+template <int n>
+__device__ __forceinline__ void la_put_sums(la_u32 byte, const float (&part)[n])
+{
+#pragma unroll
+    for (int i = 0; i < n; i += 4) {
+        la_four_sums four = {{part[i], part[i + 1], part[i + 2], part[i + 3]}};
+        la_shared_store_b128(byte + 512 * i, four.words);
+    }
+}
+
+template <int n>
+__device__ __forceinline__ void la_add_sums(la_u32 byte, float (&own)[n])
+{
+#pragma unroll
+    for (int i = 0; i < n; i += 4) {
+        la_four_sums four;
+        four.words = la_shared_load_b128(byte + 512 * i);
+#pragma unroll
+        for (int j = 0; j < 4; ++j) own[i + j] += four.sum[j];
+    }
+}
+"""
 _TILE = """\
 const int tile = (int)blockIdx.x{cluster} + turn * (blocks{cluster});
 const int group = tile / {whole} * {together}, rest = tile % {whole};
@@ -298,7 +368,7 @@ class _Product:
         plans: Copies of A, B and D.
         a: Descriptors of A.
         b: Descriptors of B.
-        counts: Tiles in M (of all blocks of a cluster), in N, and steps in K.
+        counts: Tiles in M (of all blocks of a cluster), in N, and steps in K of a block.
         result: Type of D.
     """
 
@@ -315,9 +385,13 @@ class _Product:
         form, (mt, nt, kt) = self.form, self.counts
         numbers = Numbers()
         multiply = _multiply((self.a, self.b), form)
-        write = write_text(form.leaving, self.result, numbers)
-        store = (("loop[0]", "la_settle(acc);"), ("loop[2]", write), ("loop[4]", self._leave()))
+        part = ("0", "own") if form.split > 1 else ("step", "acc")
+        write = write_text(form.leaving, self.result, numbers, *part)
+        texts = ["la_settle(acc);", *self._exchange(), write, self._leave()]
+        places = (0, 2, 5, 7, 9, 11) if form.split > 1 else (0, 2, 4)
+        store = tuple([(f"loop[{place}]", text) for place, text in zip(places, texts, strict=True)])
         start = numbers.declared().replace("    const", "const") + f"float acc[{form.accumulators}];"
+        start += f"\nfloat own[{form.leaving // 2}];" * (form.split > 1)
         threads = form.consumers * WARPS * WARP
         most = (REGISTERS - LOADER_REGISTERS * WARPS * WARP) // threads // 8 * 8
         workers = (
@@ -330,7 +404,7 @@ class _Product:
         )  # fmt: skip
         plans = (("A", self.plans["A"]), ("B", self.plans["B"]), ("C0", self.plans["D"]))
         return Program(
-            self._pipeline(), workers, PARAMETERS, plans=plans, turns=tiles_of_block(mt * nt, form.cluster),
+            self._pipeline(), workers, PARAMETERS, plans=plans, turns=tiles_of_block(mt * nt, form.ctas),
             before=self._before() + "".join(numbers.tables),
         )  # fmt: skip
 
@@ -338,7 +412,8 @@ class _Product:
         form = self.form
         a, b = self.plans["A"].expect_tx_bytes, form.cluster * self.plans["B"].expect_tx_bytes
         leaving = GROUP_ROWS * form.leaving * 2
-        return matmul_pipeline(form.stages, form.consumers, a, b, leaving, form.cluster, form.behind)
+        split = form.split, form.piece
+        return matmul_pipeline(form.stages, form.consumers, a, b, leaving, form.cluster, form.behind, *split)
 
     def _before(self) -> str:
         """Device functions."""
@@ -347,22 +422,26 @@ class _Product:
             mover(self.plans["B"], f"{self.name}_b", "Loads a tile of B.", self.form.cluster > 1),
             mover(self.plans["D"], f"{self.name}_d", "Stores a part of a result."),
         ]
-        return wgmma_prelude(self.a.problem.dtype, self.b.rows) + SETTLE + "".join(movers)
+        split = EXCHANGE * (self.form.split > 1)
+        return wgmma_prelude(self.a.problem.dtype, self.b.rows) + SETTLE + split + "".join(movers)
 
     def _tile(self) -> str:
         """Where the tile of a turn is."""
         form, (mt, nt, _) = self.form, self.counts
         alone = form.cluster == 1
+        ctas = f" / {form.ctas}" * (form.ctas > 1)
         return _TILE.format(
             whole=form.together * nt, together=form.together, mt=mt,
             columns=form.columns, rows=form.cluster * form.rows,
             own="" if alone else f"(int)la_cluster_rank() * {form.rows} + ",
-            cluster="" if alone else f" / {form.cluster}",
+            cluster=ctas,
         )  # fmt: skip
 
     def _load(self) -> tuple[tuple[str, str], ...]:
         """The copies of a step."""
         step = f"step * {self.a.problem.shape[1]}"
+        if self.form.split > 1:  # beyond the last column of K copies deliver zeros
+            step = f"((int)la_cluster_rank() * {self.counts[2]} + step) * {self.a.problem.shape[1]}"
         slot, column = "$B, $bar", "column"
         if self.form.cluster > 1:
             slot = f"$B + la_cluster_rank() * {self.plans['B'].expect_tx_bytes}, $bar, $mask"
@@ -375,10 +454,37 @@ class _Product:
             ("loop[3]", f"{self.name}_b(&map_b, {slot}, {second});"),
         )
 
+    def _exchange(self) -> list[str]:
+        """What a consumer does with partial sums: it keeps its own, sends the others', adds those that it gets."""
+        form = self.form
+        if form.split == 1:
+            return []
+        each, last = form.leaving // 2, form.split - 1
+        # the piece for the block d ranks further lies at d - 1, in the sender's memory and in the receiver's
+        send = f"""\
+#pragma unroll
+for (la_u32 to = 0; to < {form.split}; ++to) {{
+    const float (&part)[{each}] = *(float (*)[{each}])(acc + (step * {form.split} + to) * {each});
+    const la_u32 at = ((to - la_cluster_rank() - 1) & {last}) * {form.piece};
+    if (to == la_cluster_rank()) la_take(own, part);
+    else la_put_sums($P_byte + at + 16 * t, part);
+}}"""
+        copy = f"""\
+#pragma unroll
+for (la_u32 far = 0; far < {last}; ++far)
+    la_dsmem_copy($R + far * {form.piece}, $P + far * {form.piece}, {form.piece}, $bar, (la_cluster_rank() + far + 1) & {last});"""
+        add = f"""\
+#pragma unroll
+for (la_u32 far = 0; far < {last}; ++far) la_add_sums($R_byte + far * {form.piece} + 16 * t, own);"""
+        return [send, copy, add]
+
     def _leave(self) -> str:
         """The store of a part."""
         form = self.form
         across = form.columns // form.leaving
+        if form.split > 1:
+            part = f"step * {form.split} + (int)la_cluster_rank()"
+            return f"{self.name}_d(&map_d, $C, row + which * {GROUP_ROWS}, column + ({part}) * {form.leaving});"
         row = f"row + which * {form.rows // form.consumers} + step / {across} * {GROUP_ROWS}"
         return f"{self.name}_d(&map_d, $C, {row}, column + step % {across} * {form.leaving});"
 

@@ -36,10 +36,14 @@ class Form(Checked, code="LA945"):
         behind: Multiplies in flight when the next are started, 0 or 1.
         stages: Slots of the ring; 0: what shared memory holds, at most 8.
         together: Rows of tiles that are taken together, for the L2 cache.
+        split: Blocks of a cluster that share the K of one tile, a power of two: each multiplies a part of K, then they
+            exchange partial sums through shared memory, and each stores a part of the columns. Not with ``cluster``.
 
     Example:
         >>> Form(128, 256, cluster=2).accumulators
         128
+        >>> Form(64, 128, 1, 32, split=4).exchanged
+        24576
     """
 
     rows: int
@@ -50,6 +54,7 @@ class Form(Checked, code="LA945"):
     behind: int = 0
     stages: int = 0
     together: int = 16
+    split: int = 1
 
     def _validate(self) -> None:
         CHECK.integer(self.consumers, "consumers", 1, 4)
@@ -64,6 +69,11 @@ class Form(Checked, code="LA945"):
             raise CHECK.malformed("leaving", rule, leaving)
         if CHECK.integer(self.cluster, "cluster", 1, 9) & (self.cluster - 1) or self.columns % (16 * self.cluster):
             raise CHECK.malformed("cluster", f"must be a power of two that divides {self.columns // 16}", self.cluster)
+        if CHECK.integer(self.split, "split", 1, 9) & (self.split - 1) or (self.split > 1 and self.cluster > 1):
+            raise CHECK.malformed("split", "must be 1, 2, 4 or 8, and 1 with a cluster", self.split)
+        if self.split > 1 and (self.rows != step or self.columns % (self.split * leaving)):
+            rule = f"must be 1, or leave {leaving} columns of {self.columns} per block, with 64 rows per consumer"
+            raise CHECK.malformed("split", rule, self.split)
         CHECK.integer(self.behind, "behind", 0, 2)
         if CHECK.integer(self.stages, "stages", 0, 9) == 1:
             raise CHECK.malformed("stages", "must be 0, or 2 to 8", self.stages)
@@ -77,7 +87,27 @@ class Form(Checked, code="LA945"):
     @property
     def parts(self) -> int:
         """Parts in which a consumer's results leave."""
-        return self.rows // GROUP_ROWS // self.consumers * (self.columns // self.leaving)
+        return self.rows // GROUP_ROWS // self.consumers * (self.columns // (self.leaving * self.split))
+
+    @property
+    def ctas(self) -> int:
+        """Blocks of a cluster."""
+        return self.cluster * self.split
+
+    @property
+    def piece(self) -> int:
+        """Bytes of the partial sums that a consumer sends to one block at once."""
+        return GROUP_ROWS * self.leaving * 4
+
+    @property
+    def exchanged(self) -> int:
+        """Bytes of partial sums that a consumer sends at once, and receives."""
+        return (self.split - 1) * self.piece
+
+    @property
+    def leaving_bytes(self) -> int:
+        """Bytes of shared memory that results need on their way out."""
+        return self.consumers * (GROUP_ROWS * self.leaving * 2 + 2 * self.exchanged)
 
 
 TIMES: Final[dict[Form, tuple[float, float, float]]] = {

@@ -14,7 +14,7 @@ from string import Template
 from layoutalg.codegen.cuda import MAP_TYPE
 from layoutalg.codegen.kernel import STATUS_DONE, STATUS_TIMEOUT, KernelSource, checked_name, signature
 from layoutalg.codegen.kernels.answer import fitting
-from layoutalg.codegen.pipeline.program import CHECK, SLOT_ALIGN, WARP, Loop, Program, Worker
+from layoutalg.codegen.pipeline.program import CHECK, ISSUED, SLOT_ALIGN, WARP, Loop, Program, Worker
 from layoutalg.codegen.portable import TENSOR_PRELUDE
 from layoutalg.codegen.prelude import CLUSTER_PRELUDE, DELAY_PRELUDE, PIPELINE_PRELUDE
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic
@@ -239,7 +239,7 @@ class _Threads:
             return self.waited or op.buf in self.read | self.wrote
         if op.op in ("read", "mma"):
             return op.buf in self.wrote
-        return op.op in ("arrive", "arrive_tx", "tma_load", "tma_store") and bool(self.read or self.wrote)
+        return op.op in ("arrive", "arrive_tx", *ISSUED) and bool(self.read or self.wrote)
 
     def note(self, op: Op, multiplied: set[str]) -> None:
         if op.op == "mma":
@@ -252,6 +252,9 @@ class _Threads:
 def _mask(op: Op) -> str:
     """The CTAs that an op reaches, a bit each, as a C expression."""
     masks = [sum([1 << rank for rank in ranks]) for ranks in op.reaches]
+    everyone = (1 << len(masks)) - 1
+    if len(masks) > 1 and masks == [everyone - (1 << rank) for rank in range(len(masks))]:
+        return f"({everyone:#x}u ^ 1u << la_cluster_rank())"
     found = f"{masks[-1]:#x}u"
     for cta, mask in enumerate(masks[:-1]):
         found = f"(la_cluster_rank() == {cta} ? {mask:#x}u : {found})"
@@ -278,6 +281,8 @@ class _Writer:
     def __init__(self, program: Program, memory: Memory, delays: int | None) -> None:
         self.program, self.memory, self.delays, self.places = program, memory, delays, itertools.count()
         self.rings = program.pipeline.rings
+        ops = [op for role in program.pipeline.roles for _, _, op in role.ops()]
+        self.shared = {op.bar for op in ops if op.reaches}  # barriers that other CTAs act on
         self.waits: list[tuple[str, str]] = []
         self.ids = 1  # barrier 0 is that of __syncthreads
 
@@ -395,7 +400,8 @@ class _Role:
                 lines += [" " * by + "}"] * bool(last) + [" " * by + f"if ({condition}) {{"] * bool(condition)
                 last = condition
             inside = " " * (by + 4 * bool(condition))
-            self._name_slot(part, op, current)
+            for ring in (op.buf, op.src):
+                self._name_slot(part, op, ring, current)
             for line in self._op(place, part, op, seen, multiplied, current):
                 lines.append(inside + line if line else "")
         lines += [" " * by + "}"] * bool(last)
@@ -439,15 +445,15 @@ class _Role:
             first = f"({''.join([f'which == {which} ? {bar} : ' for which, bar in enumerate(bars[:-1])])}{first})"
         return f"barriers + {first} + {BARRIER_BYTES} * {slot}" if slot != "0" else f"barriers + {first}"
 
-    def _name_slot(self, part: Part, op: Op, current: dict[str, str]) -> None:
+    def _name_slot(self, part: Part, op: Op, ring: str, current: dict[str, str]) -> None:
         """Note the address of the slot that an op names."""
-        if not op.buf:
+        if not ring:
             return
-        first, stride = self.writer.memory.buffers[op.buf]
-        depth = self.writer.rings[op.buf]
-        slot, _ = self._slot(part, op, op.buf)
-        mine = self.worker.equal and op.buf.endswith("0")
-        name = (op.buf[:-1] if mine else op.buf).replace(".", "_")
+        first, stride = self.writer.memory.buffers[ring]
+        depth = self.writer.rings[ring]
+        slot, _ = self._slot(part, op, ring)
+        mine = self.worker.equal and ring.endswith("0")
+        name = (ring[:-1] if mine else ring).replace(".", "_")
         parts = [f"{first}"] if first else []
         parts += [f"{stride} * {slot}"] if slot != "0" else []
         parts += [f"{stride * depth} * which"] if mine else []
@@ -475,7 +481,7 @@ class _Role:
             parity = f"{1 - int(parity)}" if turned and parity.isdigit() else f"{parity} ^ 1" if turned else parity
             self.writer.waits.append((", ".join(self.worker.names(self.loop)), str(op)))
             k = self.k if part != "pre" else "0"
-            how = "_cluster" if self.writer.program.pipeline.cluster > 1 else ""
+            how = "_cluster" if op.bar in self.writer.shared else ""
             lines.append(f"la_wait_phase{how}({bar}, {parity}, {len(self.writer.waits)}, {k}, gave_up);")
         elif op.op == "arrive":
             lines += ["la_sync_warp();"] if per_warp else []
@@ -498,7 +504,7 @@ class _Role:
         elif op.op == "bulk_wait":
             lines.append(f"{issuer}la_store_wait_read<{op.n}>();")
         elif where in self.bodies:
-            names = current | ({"bar": f"({bar})"} if bar else {}) | ({"mask": _mask(op)} if op.multicast else {})
+            names = current | ({"bar": f"({bar})"} if bar else {}) | ({"mask": _mask(op)} if op.reaches else {})
             lines += self._body(where, op, names)
         return lines
 
@@ -515,5 +521,5 @@ class _Role:
             rule = f"must use only {', '.join('$' + name for name in names)}"
             raise CHECK.malformed(f"body of {self.loop.role}.{where}", rule, str(error)) from None
         lines = made.splitlines()
-        issued = op.op in ("tma_load", "tma_store") and not self.worker.elected
+        issued = op.op in ISSUED and not self.worker.elected
         return ["if (issuer) {", *[f"    {line}" for line in lines], "}"] if issued else lines

@@ -18,19 +18,19 @@ from layoutalg.codegen.pipeline.program import WARP
 from layoutalg.codegen.pipeline.ptx import not_followed, program
 from layoutalg.codegen.pipeline.thread import RANK_SHIFT, Event, Thread, Value
 from layoutalg.ground.refusal import Broken
-from layoutalg.proofs.pipeline.document import Op, Part, Pipeline, Role
+from layoutalg.proofs.pipeline.document import COPIES, Op, Part, Pipeline, Role
 from layoutalg.proofs.pipeline.expansion import expanded
 
 LANES = (0, 1, 31)
 """The lanes of each warp that are run: lane 0 is the one that ``elect`` chooses, lane 1 stands for those up to 30."""
 WARPGROUP = 4
-_LOADS, _STORES = ("expect", "arrive_tx", "tma_load"), ("tma_store", "bulk_commit", "bulk_wait")
+_LOADS, _STORES = ("expect", "arrive_tx", *COPIES), ("tma_store", "bulk_commit", "bulk_wait")
 _ASYNC = ("cp_async_commit", "cp_async_wait", "cp_async_arrive")
 _ALL = ("wait", "mma", "mma_commit", "mma_wait")
-_RUNS = ("tma_load", "tma_store", "mma")
+_RUNS = (*COPIES, "tma_store", "mma")
 _ACCESSES = ("read", "write", "cp_async")
 _COMPARED = ("arrive", *_ALL, *_LOADS, *_STORES, *_ASYNC)
-_SIGNALS = ("arrive", "arrive_tx", "tma_load", "tma_store")
+_SIGNALS = ("arrive", "arrive_tx", *COPIES, "tma_store")
 _AFTER = {"read": ("write",), "mma": ("write",), "write": ("read", "write")}
 _TOUCHES = ("read", "write", "mma_wait", "proxy_fence")
 
@@ -92,7 +92,7 @@ def _events(
 
 
 class Step(NamedTuple):
-    """An op of a role in one iteration: its place, k, the op, the slots and the parity."""
+    """An op of a role in one iteration: its place, k, the op, the slots, the parity, and the slot that a copy reads."""
 
     place: str
     k: int
@@ -100,10 +100,12 @@ class Step(NamedTuple):
     bar: int = 0
     buf: int = 0
     parity: int = 0
+    src: int = 0
 
     def __str__(self) -> str:
         op = self.op
-        told = [f"{op.buf}[{self.buf}]"] * bool(op.buf) + [f"{op.bar}[{self.bar}]"] * bool(op.bar)
+        told = [f"{op.src}[{self.src}]"] * bool(op.src) + [f"{op.buf}[{self.buf}]"] * bool(op.buf)
+        told += [f"{op.bar}[{self.bar}]"] * bool(op.bar)
         told += [f"parity {self.parity}"] * (op.op == "wait") + [f"{op.bytes} bytes"] * (op.op in _LOADS[:2])
         told += [f"{op.n} groups open"] * op.op.endswith("_wait")
         return f"{op.op} {', '.join(told)}".strip()
@@ -146,9 +148,9 @@ def _part(pipeline: Pipeline, role: Role, part: Part, ks: Iterable[int], trip: i
                 continue
             if index < 0 and op.op != "wait" and (op.bar or op.buf):
                 continue
-            bar, buf = rings.get(op.bar, 1), rings.get(op.buf, 1)
+            bar, buf, src = rings.get(op.bar, 1), rings.get(op.buf, 1), rings.get(op.src, 1)
             parity = (index // bar + op.ph + op.flip) % 2
-            yield Step(f"{role.name}.{part}[{place}]", k, op, index % bar, index % buf, parity)
+            yield Step(f"{role.name}.{part}[{place}]", k, op, index % bar, index % buf, parity, index % src)
 
 
 def mismatch(
@@ -350,7 +352,8 @@ class _Comparison:
         for event in given:
             near = self.rank + 1 << RANK_SHIFT if event.kind != "bar" else 0
             address, barrier = (at if at >> RANK_SHIFT else at + near for at in (event.address, event.barrier))
-            numbers = tuple([near + (at or 0) for at in event.numbers]) if event.kind == "mma" else event.numbers
+            inside = event.kind in ("mma", "dsmem_copy")  # coordinates are no addresses
+            numbers = tuple([near + (at or 0) for at in event.numbers]) if inside else event.numbers
             reached = [to for to in range(self.cluster) if event.kind == "tma_load" and event.value >> to & 1]
             for to in reached or [self.rank]:
                 far = to - self.rank << RANK_SHIFT
@@ -408,13 +411,15 @@ class _Comparison:
         """An event with the names of barriers and slots."""
         if event is None:
             return "nothing"
-        bar = self.barriers.get(event.barrier if event.kind == "tma_load" else event.address)
+        bar = self.barriers.get(event.barrier if event.kind in COPIES else event.address)
         places = event.numbers if event.kind == "mma" else (event.address,)
+        places = (*event.numbers, event.address) if event.kind == "dsmem_copy" else places
         told = [f"{slot[0]}[{slot[1]}]" for at in places if (slot := self.slot_at(at or 0))]
         told += [f"{bar[0]}[{bar[1]}]"] if bar else []
         if event.address and not told:
             told = [f"byte {event.address - self.base(self.rank)}"]
-        words = {"wait": "parity {}", "arrive_tx": "{} bytes", "expect": "{} bytes", "init": "count {}"}
+        words = {"wait": "parity {}", "init": "count {}"}
+        words |= dict.fromkeys(("arrive_tx", "expect", "dsmem_copy"), "{} bytes")
         words |= dict.fromkeys(("mma_wait", "bulk_wait", "cp_async_wait"), "{} groups open")
         told += [words[event.kind].format(event.value)] if event.kind in words else []
         return f"{event.kind} {', '.join(told)}".strip()
@@ -490,6 +495,7 @@ class _Walk:
         self.arrives = set(bars) if named >= set(bars) else named | set(bars)
         self.done, self.place, self.accessed, self.warp_bars, self.fenced = _Done(), 0, 0, 0, False
         self.run_of: dict[int, set[int]] = {}  # the open run of copies or multiplies: addresses of each step
+        self.read_of: dict[int, list[tuple[int, int]]] = {}  # of copies from shared memory: sources and bytes
 
     def performs(self, step: Step) -> bool:
         """Whether this thread has to do the step."""
@@ -581,17 +587,34 @@ class _Walk:
             for place, addresses in self.run_of.items():
                 step = self.wanted[place]
                 here = (step.op.buf, step.buf)
-                if event.kind == "tma_load" and bar != (step.op.bar, step.bar):
+                if event.kind in COPIES and bar != (step.op.bar, step.bar):
                     continue
                 if slot is None and event.kind != "mma" and here not in self.all.places:
-                    sizes = {name: ring.bytes for name, ring in self.all.pipeline.buffers}
-                    self.all.add(here, address or 0, max(1, sizes[step.op.buf] or step.op.bytes or 0))
+                    self.found(step, step.op.buf, step.buf, address or 0)
                     slot = here
                 if slot == here and (event.kind == "mma" or address not in addresses):
+                    if step.op.src:
+                        self.reads(place, event)
                     addresses.add(address or 0)
                     break
             else:
                 raise self.differs("another slot or barrier than the document's", self.wanted[min(self.run_of)], event)
+
+    def found(self, step: Step, buffer: str, slot: int, address: int) -> None:
+        """Its first copy tells where a slot is."""
+        sizes = {name: ring.bytes for name, ring in self.all.pipeline.buffers}
+        self.all.add((buffer, slot), address, max(1, sizes[buffer] or step.op.bytes or 0))
+
+    def reads(self, place: int, event: Event) -> None:
+        """A copy reads the slot that its op names."""
+        step, source = self.wanted[place], event.numbers[0] or 0
+        named = step.op.src, step.src
+        if named not in self.all.places and self.all.slot_at(source) is None:
+            self.found(step, *named, source)
+        for first, slot in ((source, named), (event.address, (step.op.buf, step.buf))):
+            if {self.all.slot_at(first), self.all.slot_at(first + event.value - 1)} != {slot}:
+                raise self.differs("it copies beyond the document's slots", step, event, "EMIT_SLOT")
+        self.read_of.setdefault(place, []).append((source - self.all.places[named], event.value))
 
     def close(self) -> None:
         """A run of copies or multiplies ends: each of its ops had some, as many and at the same places as before."""
@@ -601,6 +624,12 @@ class _Walk:
                 raise self.differs("an op is missing", step, None)
             start = self.all.places[(step.op.buf, step.buf)]
             shape = tuple(sorted([address - start for address in addresses]))
+            pieces = sorted(self.read_of.pop(place, ()))
+            sizes = {name: ring.bytes for name, ring in self.all.pipeline.buffers}
+            size = sizes.get(step.op.buf, 0) if step.op.bytes is None else step.op.bytes
+            if step.op.src and sum([many for _, many in pieces]) != size:
+                raise self.differs("it copies other than the document's bytes", step, None)
+            shape += tuple([each for piece in pieces for each in piece])
             known = self.all.shapes.setdefault((step.place, self.at[0] // WARPGROUP), shape)
             if shape != known:
                 because = f"{step.op.op} at bytes {shape} of the slot, elsewhere at {known}"

@@ -72,12 +72,12 @@ def test_products_are_exact(
     a, b = (rng.integers(-4, 5, (rows, k)) for rows in (m, n))
     left, right = (aligned(encoded(np.ascontiguousarray(each.T) if turn else each, kind))
                    for each, turn in zip((a, b), turned, strict=True))  # fmt: skip
-    clusters = int(rng.integers(1, min(3, made.blocks // form.cluster) + 1))
-    blocks = clusters * form.cluster
+    clusters = int(rng.integers(1, min(3, made.blocks // form.ctas) + 1))
+    blocks = clusters * form.ctas
     d, status = aligned(np.full((m, n), 0x7E7E, dtype=np.uint16)), np.zeros(blocks, dtype=np.int32)
     regions = [(each.ctypes.data, each.nbytes) for each in (left, right, d)]
     fault = hostsim.run(
-        made.kernel, made.arguments(left, right, d, blocks, status), blocks=blocks, cluster=form.cluster,
+        made.kernel, made.arguments(left, right, d, blocks, status), blocks=blocks, cluster=form.ctas,
         regions=regions, seed=seed % 5,
     )  # fmt: skip
     assert hostsim.FAULTS[fault] == "none"

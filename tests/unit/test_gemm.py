@@ -79,7 +79,7 @@ def test_products_are_exact(shape: tuple[int, int, int], blocks: int, options: d
         made.kernel,
         made.arguments(left, right, d, blocks, status),
         blocks=blocks,
-        cluster=made.form.cluster,
+        cluster=made.form.ctas,
         regions=regions,
     )
     assert hostsim.FAULTS[fault] == "none"
