@@ -29,6 +29,7 @@ from layoutalg.codegen.thread_numbers import Numbers
 from layoutalg.ground.record import Checked
 from layoutalg.proofs.dtypes import element_type
 from layoutalg.proofs.pipeline.document import Barrier, Buffer, Op, Pipeline, Role
+from layoutalg.proofs.pipeline.transfers import Transfer
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.proofs.wgmma import OperandPlan
 from layoutalg.synth.wgmma.plan import wgmma
@@ -143,7 +144,7 @@ def matmul_pipeline(
         >>> from layoutalg.proofs.pipeline import verify
         >>> [verify(matmul_pipeline(4, 2, 16384, 32768, 16384, cluster)).engine for cluster in (1, 2)]
         ['event graph', 'event graph']
-        >>> verify(matmul_pipeline(4, 1, 16384, 32768, 4096, split=4, piece=8192)).engine
+        >>> verify(matmul_pipeline(3, 1, 16384, 32768, 4096, split=4, piece=8192)).engine
         'event graph'
     """
     everyone = (tuple(range(cluster)),) if cluster > 1 else ()
@@ -186,12 +187,13 @@ def _each(name: str, consumers: int, ring: Ring) -> list[tuple[str, Ring]]:
 
 def _exchange(which: int, split: int, piece: int) -> tuple[tuple[Op, ...], tuple[Op, ...]]:
     """What a consumer does to have the sums of its columns, and when it is through with what it has received."""
-    others = [[(cta + far) % split for far in range(1, split)] for cta in range(split)]
+    copy = Transfer((split - 1) * piece, "dsmem_copy", ctas=(tuple(range(split)),))
+    others = copy.reaches
     got, sent, sums, parts = (f"{name}{which}" for name in ("got", "sent", "P", "R"))
     exchange = (
         Op("wait", bar=sent, ph=-1), Op("write", buf=sums), Op("proxy_fence"),
-        Op("arrive_tx", bar=got, bytes=(split - 1) * piece),
-        Op("dsmem_copy", src=sums, buf=parts, bar=got, bytes=piece, to=tuple(map(tuple, others))),
+        Op("arrive_tx", bar=got, bytes=copy.bytes),
+        Op("dsmem_copy", src=sums, buf=parts, bar=got, bytes=copy.share, to=others),
         Op("wait", bar=got), Op("read", buf=parts),
     )  # fmt: skip
     # after the last tile nobody sends any more
@@ -350,11 +352,9 @@ __device__ __forceinline__ void la_add_sums(la_u32 byte, float (&own)[n])
     }
 }
 """
-_TILE = """\
-const int tile = (int)blockIdx.x{cluster} + turn * (blocks{cluster});
+_TILE = "const int tile = (int)blockIdx.x{cluster} + turn * (blocks{cluster});\n"
+_GROUP = """\
 const int group = tile / {whole} * {together}, rest = tile % {whole};
-const int rows = {mt} - group < {together} ? {mt} - group : {together};
-const int row = {own}(group + rest % rows) * {rows}, column = rest / rows * {columns};
 """
 
 
@@ -426,16 +426,20 @@ class _Product:
         return wgmma_prelude(self.a.problem.dtype, self.b.rows) + SETTLE + split + "".join(movers)
 
     def _tile(self) -> str:
-        """Where the tile of a turn is."""
-        form, (mt, nt, _) = self.form, self.counts
-        alone = form.cluster == 1
-        ctas = f" / {form.ctas}" * (form.ctas > 1)
-        return _TILE.format(
-            whole=form.together * nt, together=form.together, mt=mt,
-            columns=form.columns, rows=form.cluster * form.rows,
-            own="" if alone else f"(int)la_cluster_rank() * {form.rows} + ",
-            cluster=ctas,
-        )  # fmt: skip
+        """Where the tile of a turn is; all divisors are constants, for the first copy waits for this."""
+        form, (mt, nt, _), together = self.form, self.counts, self.form.together
+        own = f"(int)la_cluster_rank() * {form.rows} + " * (form.cluster > 1)
+        text = _TILE.format(cluster=f" / {form.ctas}" * (form.ctas > 1))
+        whole, rest, first = together * nt, "rest", "group + "
+        if mt <= together:
+            rest, first, down, across = "tile", "", f"tile % {mt}", f"tile / {mt}"
+        elif tail := mt % together:
+            last = f"group + {together} > {mt}"
+            down, across = (f"({last} ? rest {op} {tail} : rest {op} {together})" for op in "%/")
+        else:
+            down, across = f"rest % {together}", f"rest / {together}"
+        text += _GROUP.format(whole=whole, together=together) if rest == "rest" else ""
+        return f"{text}const int row = {own}({first}{down}) * {form.cluster * form.rows}, column = {across} * {form.columns};\n"
 
     def _load(self) -> tuple[tuple[str, str], ...]:
         """The copies of a step."""

@@ -136,12 +136,11 @@ def emit(
     lines += ["Pipeline: " + (f"safe for every N >= {program.pipeline.least}" if proof else "NOT PROVED") + "."]
     lines += str(program.pipeline).splitlines()[1:]
     lines += [f"Every op is delayed at random, seed {delays}: for tests."] * (delays is not None)
-    inits = []
+    maps = [name for kind, name in program.parameters if kind == MAP_TYPE]
+    inits = [f"        la_prefetch_tensor_map(&{name});\n" for name in maps]  # first: it takes longest
     for barrier, ring in program.pipeline.barriers:
         each = f"la_mbarrier_init(shared + {memory.barriers[barrier]} + {BARRIER_BYTES} * slot, {ring.count});"
         inits.append(f"        for (int slot = 0; slot < {ring.slots}; ++slot) {each}  // {barrier}\n")
-    maps = [name for kind, name in program.parameters if kind == MAP_TYPE]
-    inits += [f"        la_prefetch_tensor_map(&{name});\n" for name in maps]
     prelude = TENSOR_PRELUDE + PIPELINE_PRELUDE + CLUSTER_PRELUDE * (program.pipeline.cluster > 1)
     prelude += DELAY_PRELUDE * (delays is not None)
     threads, cluster = program.warps * WARP, program.pipeline.cluster
