@@ -59,6 +59,7 @@ def _copies(template: str, first_slot: int) -> str:
 _WAIT_PARITY = r"""// Returns false when the phase did not complete within the limit.
 __device__ __forceinline__ bool la_wait_parity(la_u32 barrier, la_u32 parity)
 {
+#pragma unroll 1
     for (int spin = 0; spin < LA_SPIN_LIMIT; ++spin) {
         la_u32 done;
         asm volatile("{\n"

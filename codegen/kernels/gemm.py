@@ -19,11 +19,11 @@ from layoutalg.codegen.kernel import KernelSource, checked_name
 from layoutalg.codegen.kernels import answer
 from layoutalg.codegen.kernels.answer import CHECK, PERSISTENT_GRID
 from layoutalg.codegen.kernels.arguments import ArrayArgument, Place, checked_places
-from layoutalg.codegen.kernels.gemm_forms import GROUP_ROWS, LINE_BYTES, WARPS, Form, fitted, forms
+from layoutalg.codegen.kernels.gemm_forms import GROUP_ROWS, LINE_BYTES, SPAN, WARPS, Form, fitted, forms
 from layoutalg.codegen.kernels.ring import checked_tiles, mover, tile_plan, tiles_of_block
 from layoutalg.codegen.launch import place_map
 from layoutalg.codegen.pipeline.emission import REGISTERS, Emitted, emit, launch_registers
-from layoutalg.codegen.pipeline.program import SLOT_ALIGN, WARP, Loop, Program, Worker
+from layoutalg.codegen.pipeline.program import WARP, Loop, Program, Worker
 from layoutalg.codegen.prelude import wgmma_prelude
 from layoutalg.codegen.thread_numbers import Numbers
 from layoutalg.ground.record import Checked
@@ -33,17 +33,12 @@ from layoutalg.proofs.pipeline.transfers import Transfer
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.proofs.wgmma import OperandPlan
 from layoutalg.synth.wgmma.plan import wgmma
-from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
-from layoutalg.targets.nvidia.tensormap.limits import MAX_SMEM_BYTES
 from layoutalg.targets.nvidia.wgmma import require_wgmma
 
-SPAN: Final = SWIZZLE_TABLE["128B"].span_bytes
 RESULTS: Final = {"bf16": "la_pack_bf16", "f16": "la_pack_f16"}
 LOADER_REGISTERS: Final = 40
 OTHER_REGISTERS: Final = 32
 """Registers of a thread that multiplies beside its accumulators: measured with ptxas 13.0, which needs 26."""
-BARRIERS_BYTES: Final = 256
-"""Room for barriers, 16 bytes a slot, and the word of waits that gave up."""
 MOST_STEPS: Final = 1 << 31
 """Steps in K of all tiles, which one block counts in an ``int`` if it is alone."""
 PARAMETERS: Final = ((MAP_TYPE, "map_a"), (MAP_TYPE, "map_b"), (MAP_TYPE, "map_d"), ("int", PERSISTENT_GRID))
@@ -248,13 +243,16 @@ def gemm_kernel(
     depth = SPAN // size
     lengths = [extents[major == "K"] * size for extents, major in (((m, k), major_a), ((n, k), major_b))]
     even = all(length % LINE_BYTES == 0 for length in lengths)
-    chosen = CHECK.kind(forms((m, n, k), size, even)[0][1] if form is None else form, Form, "form")
+    if form is None:
+        form = next(one for _, one in forms((m, n, k), size, even) if major_b == "K" or one.shared_columns % 64 == 0)
+    chosen = CHECK.kind(form, Form, "form")
     _registers(chosen)
-    across = chosen.columns // chosen.cluster
+    across = chosen.shared_columns
     if major_b == "MN" and across % 64:
         raise CHECK.malformed("form", "must have 64 columns of B per block where B is N-major", across)
-    room = MAX_SMEM_BYTES - SLOT_ALIGN - BARRIERS_BYTES
-    chosen = fitted(chosen, (chosen.rows + chosen.columns) * SPAN, chosen.leaving_bytes, room)
+    if chosen.split > 1 and k <= depth:  # then the plan of a copy may have its origin in K at 0
+        raise CHECK.malformed("form", f"must not split a K of one step, {depth}", k)
+    chosen = fitted(chosen)
     sides = {"A": ((m, k), chosen.rows, chosen.rows, major_a), "B": ((n, k), chosen.columns, across, major_b)}
     plans = {
         side: tile_plan(_ordered(extents, major), kind.name, _ordered((own, depth), major), "128B", target, "load")

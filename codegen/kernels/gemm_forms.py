@@ -10,8 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
+from layoutalg.codegen.pipeline.program import SLOT_ALIGN
 from layoutalg.ground.check import Checker
 from layoutalg.ground.record import Checked
+from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
+from layoutalg.targets.nvidia.tensormap.limits import MAX_SMEM_BYTES
 
 CHECK = Checker("LA945", "cannot generate this kernel")
 GROUP_ROWS: Final = 64
@@ -21,6 +24,12 @@ UNITS: Final = 132
 """Multiprocessors of the chip on which the times were found."""
 LINE_BYTES: Final = 128
 """Rows that begin at multiples of this touch half as many lines of the L2 cache."""
+SPAN: Final = SWIZZLE_TABLE["128B"].span_bytes
+"""Bytes of K of a step."""
+BARRIERS_BYTES: Final = 256
+"""Room for barriers, 16 bytes a slot, and the word of waits that gave up."""
+ROOM: Final = MAX_SMEM_BYTES - SLOT_ALIGN - BARRIERS_BYTES
+"""Bytes of shared memory for the ring and results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +99,11 @@ class Form(Checked, code="LA945"):
         return self.rows // GROUP_ROWS // self.consumers * (self.columns // (self.leaving * self.split))
 
     @property
+    def shared_columns(self) -> int:
+        """Columns of B that a block loads, for all blocks of a cluster."""
+        return self.columns // self.cluster
+
+    @property
     def ctas(self) -> int:
         """Blocks of a cluster."""
         return self.cluster * self.split
@@ -127,8 +141,70 @@ TIMES: Final[dict[Form, tuple[float, float, float]]] = {
 """Microseconds of a step of 128 bytes of K, with rows at multiples of ``LINE_BYTES`` and otherwise, and of a tile."""
 
 
+CLUSTERS: Final = {1: UNITS, 2: UNITS // 2, 4: 32, 8: 16}
+"""Clusters of so many blocks that run at once. Reasoned: multiprocessors come in groups of 16 or 18, which no cluster
+leaves; ``benchmarks/device.py products`` prints what the driver says."""
+LAUNCH: Final = 3.0
+"""Microseconds of a launch that does nothing, reasoned: what is fetched and set up before the first copy, and the last
+store."""
+ROUND: Final = 1.2
+"""Microseconds of an exchange of partial sums beside its bytes, reasoned: two crossings of a cluster at about 0.3, two
+fences, the barriers of a role."""
+SENT: Final = 24.0
+"""Bytes that a block sends to others of its cluster in a nanosecond, reasoned."""
+UNTIMED: Final[dict[Form, tuple[float, float, float]]] = {
+    Form(192, 128, 3, 64, behind=1): (0.50, 0.72, 1.2),
+    Form(192, 128, 3, 64, cluster=2, behind=1, together=8): (0.51, 0.58, 1.2),
+    Form(192, 64, 3, 64, behind=1): (0.38, 0.58, 0.8),
+    Form(192, 64, 3, 64, cluster=2, behind=1, together=8): (0.39, 0.51, 0.8),
+    Form(128, 96, 2, 48, behind=1): (0.33, 0.50, 0.9),
+    Form(128, 96, 2, 48, cluster=2, behind=1, together=8): (0.34, 0.40, 0.9),
+    Form(128, 64, 2, 64, behind=1): (0.26, 0.44, 0.6),
+    Form(64, 192, 1, 64, behind=1): (0.32, 0.58, 0.9),
+    Form(64, 64, 1, 64, behind=1): (0.17, 0.29, 0.4),
+    Form(64, 32, 1, 32, behind=1): (0.13, 0.22, 0.4),
+}
+"""As ``TIMES``, but reasoned from it: a step takes the multiplies of its tile or its bytes, and a little more; with rows
+anywhere 2.3 ns for each row that a block loads."""
+
+
+def _splits() -> Iterator[tuple[Form, tuple[float, float, float]]]:
+    """Forms whose blocks share K, with reasoned times: steps as without, tiles longer by the exchange."""
+    for form, (aligned, other, tile) in (TIMES | UNTIMED).items():
+        if form.cluster > 1:
+            continue
+        for split in (2, 4, 8):
+            fits = [
+                each
+                for leaving in (16, 32, 48, 64, 128)
+                if form.columns % (split * leaving) == 0
+                for each in [replace(form, leaving=leaving, split=split)]
+                if least_stages(each) <= stages_of(each)
+            ]
+            if fits:
+                best = fits[-1]  # the fewest rounds
+                sent = best.consumers * best.exchanged * best.parts / 1000 / SENT
+                yield best, (aligned, other, tile + ROUND * best.parts + sent)
+
+
+def stages_of(form: Form) -> int:
+    """Return the stages that shared memory holds beside results."""
+    return (ROOM - form.leaving_bytes) // ((form.rows + form.columns) * SPAN)
+
+
+def least_stages(form: Form) -> int:
+    """Return the stages below which copies would not keep up: 3 of large tiles, 4 of the others."""
+    return 3 if form.rows * form.columns >= 128 * 128 else 4
+
+
+REASONED: Final[dict[Form, tuple[float, float, float]]] = UNTIMED | dict(_splits())
+"""As ``TIMES``, for forms that no device has timed yet."""
+
+
 def forms(shape: tuple[int, int, int], element_bytes: int, even: bool) -> list[tuple[float, Form]]:
     """Return the forms, best first, with the microseconds that they should take on the chip of ``TIMES``.
+
+    Where blocks share K, a tile takes the steps of one block and an exchange of partial sums; each has a step.
 
     Args:
         shape: (M, N, K).
@@ -137,25 +213,36 @@ def forms(shape: tuple[int, int, int], element_bytes: int, even: bool) -> list[t
 
     Example:
         >>> best = forms((4096, 4096, 4096), 2, True)[0][1]
-        >>> best.rows, best.columns, best.cluster
-        (128, 256, 1)
+        >>> best.rows, best.columns, best.cluster, best.split
+        (128, 256, 1, 1)
         >>> forms((1000, 1000, 1000), 2, False)[0][1].rows
         64
+        >>> forms((512, 512, 8192), 2, True)[0][1].split
+        8
     """
     return sorted(_timed(shape, element_bytes, even), key=lambda each: each[0])
 
 
 def _timed(shape: tuple[int, int, int], element_bytes: int, even: bool) -> Iterator[tuple[float, Form]]:
+    for form, (aligned, other, tile) in (TIMES | REASONED).items():
+        turns, steps = work(form, shape, element_bytes)
+        if form.split > -(-shape[2] * element_bytes // LINE_BYTES):
+            continue
+        yield LAUNCH + turns * (steps * (aligned if even else other) + tile), form
+
+
+def work(form: Form, shape: tuple[int, int, int], element_bytes: int) -> tuple[int, int]:
+    """Return the tiles that the busiest block takes, and its steps in each.
+
+    Example:
+        >>> work(Form(64, 128, 1, 32, split=4), (512, 512, 8192), 2)
+        (1, 32)
+    """
     m, n, k = shape
-    steps = -(-k * element_bytes // LINE_BYTES)
-    for form, (aligned, other, tile) in TIMES.items():
-        tiles = -(-m // (form.rows * form.cluster)) * -(-n // form.columns)
-        turns = -(-tiles // (UNITS // form.cluster))
-        yield turns * (steps * (aligned if even else other) + tile), form
+    tiles = -(-m // (form.rows * form.cluster)) * -(-n // form.columns)
+    return -(-tiles // CLUSTERS[form.ctas]), -(-k * element_bytes // (LINE_BYTES * form.split))
 
 
-def fitted(form: Form, stage_bytes: int, leaving_bytes: int, room: int) -> Form:
+def fitted(form: Form) -> Form:
     """Return the form with as many stages as shared memory holds, at most 8."""
-    if form.stages:
-        return form
-    return replace(form, stages=max(2, min(8, (room - leaving_bytes) // stage_bytes)))
+    return form if form.stages else replace(form, stages=max(2, min(8, stages_of(form))))

@@ -51,9 +51,19 @@ def forms(draw: st.DrawFn) -> Form:
     return Form(rows, columns, consumers, leaving, cluster, behind, stages, draw(st.integers(1, 3)))
 
 
+@st.composite
+def splits(draw: st.DrawFn) -> Form:
+    """Forms whose blocks share K."""
+    consumers, split = draw(st.sampled_from([1, 1, 2, 3])), draw(st.sampled_from([2, 2, 4, 4, 8]))
+    columns = draw(st.sampled_from([each for each in (32, 64, 96, 128, 256) if each % (16 * split) == 0]))
+    leaving = draw(st.sampled_from([each for each in (16, 32, 48, 64, 128) if columns % (split * each) == 0]))
+    stages, behind = draw(st.integers(2, 3)), draw(st.integers(0, 1))
+    return Form(64 * consumers, columns, consumers, leaving, 1, behind, stages, draw(st.integers(1, 3)), split)
+
+
 @settings(max_examples=48, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(
-    st.sampled_from(list(MANTISSA)), forms(), st.tuples(st.integers(1, 400), st.integers(1, 48), st.integers(1, 40)),
+    st.sampled_from(list(MANTISSA)), st.one_of(forms(), splits()), st.tuples(st.integers(1, 400), st.integers(1, 48), st.integers(1, 40)),
     st.tuples(st.booleans(), st.booleans()), st.sampled_from(["bf16", "f16"]), st.integers(0, 2**31),
 )  # fmt: skip
 def test_products_are_exact(

@@ -10,7 +10,7 @@ import pytest
 
 from layoutalg.codegen import hostsim
 from layoutalg.codegen.kernels.gemm import gemm_kernel, matmul_pipeline
-from layoutalg.codegen.kernels.gemm_forms import TIMES, Form, forms
+from layoutalg.codegen.kernels.gemm_forms import REASONED, TIMES, Form, forms, stages_of
 from layoutalg.ground.errors import InfeasibleError, MalformedError
 from layoutalg.proofs.pipeline.decision import Proved, verify
 
@@ -58,6 +58,10 @@ CASES: list[tuple[tuple[int, int, int], int, dict[str, Any]]] = [
     ((300, 264, 136), 2, {"form": Form(128, 256, leaving=128, cluster=2)}),
     ((300, 264, 200), 4, {"form": Form(128, 128, cluster=2, behind=1, stages=3)}),
     ((520, 256, 200), 4, {"form": Form(64, 256, 1, cluster=4), "major_b": "MN"}),
+    ((70, 136, 520), 2, {"form": Form(64, 64, 1, 16, split=2)}),
+    ((130, 136, 200), 4, {"form": Form(128, 128, 2, 32, split=4, behind=1), "dtype": "f16", "result": "f16"}),
+    ((1, 264, 1040), 8, {"form": Form(64, 256, 1, 16, split=8), "dtype": "e4m3"}),
+    ((200, 96, 72), 2, {"form": Form(192, 64, 3, 16, split=2), "major_a": "MN", "major_b": "MN"}),
 ]
 
 
@@ -96,6 +100,14 @@ def test_the_pipeline_is_proved(stages: int, consumers: int, cluster: int, behin
     assert isinstance(found, Proved) == (stages > behind)
 
 
+@pytest.mark.parametrize("split", [2, 4, 8])
+@pytest.mark.parametrize("consumers", [1, 3])
+def test_the_pipeline_of_a_split_is_proved(consumers: int, split: int) -> None:
+    found = verify(matmul_pipeline(3, consumers, 1024, 2048, 1024, 1, 1, split, 1024))
+    assert isinstance(found, Proved)
+    assert split > 4 or found.to_certificate().check()
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -106,6 +118,7 @@ def test_the_pipeline_is_proved(stages: int, consumers: int, cluster: int, behin
         ({"form": Form(192, 256, 3, 128)}, "96 accumulators"),
         ({"form": Form(128, 128, cluster=4), "major_b": "MN"}, "64 columns"),
         ({"dtype": "e4m3", "major_b": "MN"}, "major_b"),
+        ({"shape": (1024, 1024, 64), "form": Form(64, 64, 1, 32, split=2)}, "K of one step, 64"),
         ({"target": "sm_100a"}, "sm_90a"),
     ],
 )
@@ -133,6 +146,11 @@ def test_more_stages_than_fit_are_refused() -> None:
         ({"columns": 48, "leaving": 16, "cluster": 2}, "divides 3"),
         ({"behind": 2}, "behind"),
         ({"together": 0}, "together"),
+        ({"split": 3}, "1, 2, 4 or 8"),
+        ({"split": 16}, "split"),
+        ({"split": 2, "cluster": 2}, "1 with a cluster"),
+        ({"split": 8}, "leave 64 columns of 256"),
+        ({"split": 2, "rows": 256}, "64 rows per consumer"),
     ],
 )
 def test_a_form_that_cannot_be_is_refused(options: dict[str, int], words: str) -> None:
@@ -140,17 +158,26 @@ def test_a_form_that_cannot_be_is_refused(options: dict[str, int], words: str) -
         Form(**{"rows": 128, "columns": 256, **options})
 
 
-def test_every_form_of_the_table_has_a_kernel() -> None:
-    for form in TIMES:
-        made = gemm_kernel((1000, 1000, 1000), form=form)
-        assert 4 <= made.form.stages <= 8 or (form.rows, form.columns) in ((192, 192), (128, 192))
+@pytest.mark.parametrize("form", [*TIMES, *REASONED], ids=str)
+def test_every_form_of_the_table_has_a_kernel(form: Form) -> None:
+    made = gemm_kernel((1000, 1000, 1000), form=form)
+    assert 3 <= made.form.stages == min(8, stages_of(form))
+
+
+def test_a_deep_product_is_split() -> None:
+    """With few tiles, blocks share K; with many, an exchange would only cost."""
+    assert forms((512, 512, 8192), 2, True)[0][1].split >= 4
+    assert forms((16, 4096, 4096), 2, True)[0][1].split >= 2
+    assert all(forms((size, size, size), 2, True)[0][1].split == 1 for size in (4096, 8192))
 
 
 @pytest.mark.parametrize("shape", [(4096, 4096, 4096), (1, 8, 8), (129, 8192, 4096), (70000, 16, 16)])
 def test_forms_are_in_order_of_their_times(shape: tuple[int, int, int]) -> None:
     ranked = forms(shape, 2, True)
     assert [form for _, form in ranked] == [form for _, form in sorted(ranked, key=lambda each: each[0])]
-    assert {form for _, form in ranked} == set(TIMES)
+    steps = -(-shape[2] * 2 // 128)
+    assert {form for _, form in ranked} == {form for form in (*TIMES, *REASONED) if form.split <= steps}
+    assert not {*TIMES} & {*REASONED}
 
 
 def test_only_the_arrays_must_be_addressable() -> None:
