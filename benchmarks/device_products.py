@@ -23,8 +23,6 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
-
 import numpy as np
 from device import Fault, Run
 
@@ -301,7 +299,9 @@ def grouped(work: list[Any], which: str) -> tuple[Callable[..., Any], list[Any]]
 def products_job(run: Run) -> None:
     """Make and run all products of the kinds that are asked for."""
     lines: list[dict[str, Any]] = []
-    stored: dict[str, list[Any]] = pickle.loads(lzma.decompress(run.options.made.read_bytes())) if run.options.made else {}
+    stored: dict[str, list[Any]] = (
+        pickle.loads(lzma.decompress(run.options.made.read_bytes())) if run.options.made else {}
+    )
     for which in run.options.kinds or KINDS:
         attends = which == "attention"
         every: list[Any] = HEADS if attends else cases(which)
@@ -315,7 +315,9 @@ def products_job(run: Run) -> None:
         found: Iterator[Any] = iter(told_of)
         if which == "forms":
             pairs = zip(items, told_of, strict=True)
-            found = iter([one for item, told in pairs for one in (told if isinstance(told, list) else [told] * len(item))])
+            found = iter(
+                [one for item, told in pairs for one in (told if isinstance(told, list) else [told] * len(item))]
+            )
         for case, answer in zip(every, answers, strict=True):
             told = Fault(answer) if isinstance(answer, str) else next(found)
             row = {"which": which, "shape": case[0]} | (
@@ -353,7 +355,7 @@ def form_of(row: dict[str, Any]) -> str:
 
 
 def fit(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """The times of forms with the least error in their measured times, the constant of a launch, and what they choose."""
+    """The times of forms with the least error in measured ones, the constant of a launch, and what they choose."""
     if not rows:
         return {}
     known = TIMES | REASONED
@@ -435,4 +437,6 @@ def regret(rows: list[dict[str, Any]]) -> float:
 if __name__ == "__main__":
     kernels = {which: built(which) for which in KINDS}
     Path(sys.argv[1]).write_bytes(lzma.compress(pickle.dumps(kernels)))
-    print({which: f"{len(each)}, refused {sum(isinstance(one, str) for one in each)}" for which, each in kernels.items()})
+    print(
+        {which: f"{len(each)}, refused {sum(isinstance(one, str) for one in each)}" for which, each in kernels.items()}
+    )

@@ -272,7 +272,8 @@ __device__ __forceinline__ void la_arrive_remote_relaxed(la_u32 barrier, la_u32 
 
 // Copies own shared memory to that of a block of the cluster, whose barrier at the same place gets the bytes. Addresses
 // and bytes are multiples of 16.
-__device__ __forceinline__ void la_dsmem_copy(la_u32 destination, la_u32 source, la_u32 bytes, la_u32 barrier, la_u32 rank)
+__device__ __forceinline__ void la_dsmem_copy(
+    la_u32 destination, la_u32 source, la_u32 bytes, la_u32 barrier, la_u32 rank)
 {
     asm volatile("{\n"
                  ".reg .b32 there, done;\n"

@@ -437,7 +437,8 @@ class _Product:
         else:
             down, across = f"rest % {together}", f"rest / {together}"
         text += _GROUP.format(whole=whole, together=together) if rest == "rest" else ""
-        return f"{text}const int row = {own}({first}{down}) * {form.cluster * form.rows}, column = {across} * {form.columns};\n"
+        row = f"{own}({first}{down}) * {form.cluster * form.rows}"
+        return f"{text}const int row = {row}, column = {across} * {form.columns};\n"
 
     def _load(self) -> tuple[tuple[str, str], ...]:
         """The copies of a step."""
@@ -473,8 +474,10 @@ for (la_u32 to = 0; to < {form.split}; ++to) {{
 }}"""
         copy = f"""\
 #pragma unroll
-for (la_u32 far = 0; far < {last}; ++far)
-    la_dsmem_copy($R + far * {form.piece}, $P + far * {form.piece}, {form.piece}, $bar, (la_cluster_rank() + far + 1) & {last});"""
+for (la_u32 far = 0; far < {last}; ++far) {{
+    const la_u32 at = far * {form.piece}, to = (la_cluster_rank() + far + 1) & {last};
+    la_dsmem_copy($R + at, $P + at, {form.piece}, $bar, to);
+}}"""
         add = f"""\
 #pragma unroll
 for (la_u32 far = 0; far < {last}; ++far) la_add_sums($R_byte + far * {form.piece} + 16 * t, own);"""

@@ -164,8 +164,8 @@ UNTIMED: Final[dict[Form, tuple[float, float, float]]] = {
     Form(64, 64, 1, 64, behind=1): (0.17, 0.29, 0.4),
     Form(64, 32, 1, 32, behind=1): (0.13, 0.22, 0.4),
 }
-"""As ``TIMES``, but reasoned from it: a step takes the multiplies of its tile or its bytes, and a little more; with rows
-anywhere 2.3 ns for each row that a block loads."""
+"""As ``TIMES``, but reasoned from it: a step takes the multiplies of its tile or its bytes, and a little more; with
+rows anywhere 2.3 ns for each row that a block loads."""
 
 
 def _splits() -> Iterator[tuple[Form, tuple[float, float, float]]]:
@@ -218,7 +218,7 @@ def forms(shape: tuple[int, int, int], element_bytes: int, even: bool) -> list[t
         >>> forms((1000, 1000, 1000), 2, False)[0][1].rows
         64
         >>> forms((512, 512, 8192), 2, True)[0][1].split
-        8
+        4
     """
     return sorted(_timed(shape, element_bytes, even), key=lambda each: each[0])
 

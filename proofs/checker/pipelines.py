@@ -61,7 +61,17 @@ OPS = {
     "cp_async_arrive": BAR | {"n?": COUNT[1:]},
     "proxy_fence": {},
 }
-ENTRIES = {"bar": None, "buf": None, "src": None, "off": 0, "idx_abs": None, "ph": 0, "flip": False, "n": 0, "bytes": None}
+ENTRIES = {
+    "bar": None,
+    "buf": None,
+    "src": None,
+    "off": 0,
+    "idx_abs": None,
+    "ph": 0,
+    "flip": False,
+    "n": 0,
+    "bytes": None,
+}
 GROUPS = {
     "mma": ("mma_commit", "mma_wait"),
     "mma_write": ("mma_commit", "mma_wait"),

@@ -217,7 +217,11 @@ class Op(Checked, code="LA970"):
             value = getattr(self, name)
             if name in ("to", "multicast") and value:
                 found[name] = [list(ranks) for ranks in value] if len(value) > 1 else list(value[0])
-            elif value != _DEFAULTS[name] or name in ("bar", "buf", "src", "id") or (name == "n" and self.op not in COUNTED):
+            elif (
+                value != _DEFAULTS[name]
+                or name in ("bar", "buf", "src", "id")
+                or (name == "n" and self.op not in COUNTED)
+            ):
                 found[name] = value
         if self.op in COUNTED and self.n == 1:
             found.pop("n", None)

@@ -1,9 +1,10 @@
 """Clusters and named barriers in plain terms: what a document with them means is a document without.
 
 Each CTA of a cluster has roles, barriers and buffers of its own, ``full@1`` in CTA 1. A copy to several CTAs is one
-copy for each, into the slot and for the barrier of the same index there, from the own slot if it reads shared memory; an arrival at several CTAs is one for each, in
-the order that is given. The n-th use of a named barrier by a role is an arrival of its threads at phase n of a barrier
-that counts the threads that meet, and for ``bar_sync`` the wait for that phase.
+copy for each, into the slot and for the barrier of the same index there, and out of the own slot if it reads shared
+memory; an arrival at several CTAs is one for each, in the order that is given. The n-th use of a named barrier by a
+role is an arrival of its threads at phase n of a barrier that counts the threads that meet, and for ``bar_sync`` the
+wait for that phase.
 """
 
 from __future__ import annotations

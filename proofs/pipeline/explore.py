@@ -209,10 +209,7 @@ class Machine:
         """Return slots and finished accesses after those of a kind up to ``task.covers`` have finished."""
         mine, place = finished[task.role], list(GROUPS).index(kind)
         for access in self.running[task.role][kind][mine[place] : task.covers]:
-            if access.op.op in WRITES:
-                slots = _written(slots, access)
-            else:
-                slots = _released(slots, access.buf)
+            slots = _written(slots, access) if access.op.op in WRITES else _released(slots, access.buf)
         mine = _put(mine, place, max(mine[place], task.covers))
         return slots, _put(finished, task.role, mine)
 
@@ -266,7 +263,9 @@ class Machine:
             return slots, self._race(state, task, task.buf, writes=True)
         if copy and (dirty or (read and self.policy == "strict")):
             access = "write" if dirty else "read"
-            return slots, self._race(state, task, task.buf, why=f" after a generic {access} with no proxy fence in between")
+            return slots, self._race(
+                state, task, task.buf, why=f" after a generic {access} with no proxy fence in between"
+            )
         if index != task.index:
             started = done = 0
         dirty = dirty or (task.op.op in GENERIC and not self.tensor[task.buf])

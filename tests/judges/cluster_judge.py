@@ -214,7 +214,12 @@ class Cluster:
         steps = [each for program in self.programs for step in program for each in step.parts or [step]]
         owed: Counter[tuple[int, int]] = Counter()
         for step in steps:
-            owed[step.bar, step.phase] += step.size * {"expect": 1, "arrive_tx": 1, "tma_load": -1, "dsmem_copy": -1}.get(step.what, 0)
+            owed[step.bar, step.phase] += step.size * {
+                "expect": 1,
+                "arrive_tx": 1,
+                "tma_load": -1,
+                "dsmem_copy": -1,
+            }.get(step.what, 0)
         if any(owed[step.bar, step.phase - step.flip] for step in steps if step.what == "wait"):
             self.kinds.add("tx_mismatch")
 

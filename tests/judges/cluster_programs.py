@@ -116,7 +116,9 @@ def change(draw: st.DrawFn, made: Document) -> None:
     place = draw(st.integers(0, len(ops) - 1))
     one, size = ops[place], made.get("cluster", 1)
     some = st.lists(st.integers(0, size - 1), min_size=1, max_size=size, unique=True)
-    what = draw(st.sampled_from(("drop", "swap", "turn", "ranks", "own", "off", "ph", "bytes", "count", "threads", "kind")))
+    what = draw(
+        st.sampled_from(("drop", "swap", "turn", "ranks", "own", "off", "ph", "bytes", "count", "threads", "kind"))
+    )
     if what == "drop":
         del ops[place]
     elif what == "swap":

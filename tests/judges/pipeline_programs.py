@@ -165,7 +165,7 @@ def epilogue(rng: random.Random) -> Document:
 
 
 def relayed(rng: random.Random) -> Document:
-    """A slot is filled by a thread or a copy, copied on to another slot, by the same role or another, and read there."""
+    """A slot is filled by a thread or a copy, copied on to another slot by the same role or another, and read."""
     stages = rng.randint(1, 2)
     on = [op("arrive_tx", bar="full", bytes=BYTES), op("dsmem_copy", src="P", buf="R", bar="full")]
     if rng.random() < 0.3:

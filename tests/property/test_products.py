@@ -63,7 +63,8 @@ def splits(draw: st.DrawFn) -> Form:
 
 @settings(max_examples=48, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(
-    st.sampled_from(list(MANTISSA)), st.one_of(forms(), splits()), st.tuples(st.integers(1, 400), st.integers(1, 48), st.integers(1, 40)),
+    st.sampled_from(list(MANTISSA)), st.one_of(forms(), splits()),
+    st.tuples(st.integers(1, 400), st.integers(1, 48), st.integers(1, 40)),
     st.tuples(st.booleans(), st.booleans()), st.sampled_from(["bf16", "f16"]), st.integers(0, 2**31),
 )  # fmt: skip
 def test_products_are_exact(

@@ -65,7 +65,17 @@ def test_they_are_proved_for_every_n(name: str) -> None:
 
 
 def test_the_smallest_of_them_are_safe_in_every_order_of_events() -> None:
-    for made in (gemm(1), exchange(1), exchange(2, ahead=False), exchange(1, 3), led(1), led(2), meeting(), meeting(2, around=True, cluster=2), handed()):
+    for made in (
+        gemm(1),
+        exchange(1),
+        exchange(2, ahead=False),
+        exchange(1, 3),
+        led(1),
+        led(2),
+        meeting(),
+        meeting(2, around=True, cluster=2),
+        handed(),
+    ):
         assert cluster_judge.safe(made, 3, 200_000)
 
 
