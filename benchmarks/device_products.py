@@ -190,6 +190,8 @@ def at_once(kernel: Any, function: Any, cluster: int) -> int:
     config.gridDimX, config.gridDimY, config.gridDimZ = 132 // cluster * cluster, 1, 1
     config.blockDimX, config.blockDimY, config.blockDimZ = kernel.threads, 1, 1
     config.sharedMemBytes, config.numAttrs, config.attrs = kernel.dynamic_smem_bytes, 1, [size]
+    attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+    driver.cuFuncSetAttribute(function, attribute, kernel.dynamic_smem_bytes)
     code, many = driver.cuOccupancyMaxActiveClusters(function, config)
     return int(many) if not int(code) else 0
 

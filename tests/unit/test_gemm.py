@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -89,6 +90,43 @@ def test_products_are_exact(shape: tuple[int, int, int], blocks: int, options: d
     assert hostsim.FAULTS[fault] == "none"
     assert [made.emitted.gave_up(int(word)) for word in status] == [""] * blocks
     assert np.array_equal(d, wanted)
+
+
+MEET = "la_role_barrier(1 + which, 128);\n                if (issuer) la_arrive"
+WRONG = [
+    (f"la_fence_async();\n                {MEET}", MEET, "without la_fence_async"),
+    ("la_wait_phase_cluster(barriers + 48, parity1b, 4, kb, gave_up);", "", "a load in flight writes was used"),
+    ("la_wait_phase_cluster(barriers + 56, parity1b ^ 1, 3, kb, gave_up);", "", "in flight"),
+    ("if (issuer) la_arrive_expect_tx(barriers + 48, 12288u);", "", "in flight"),
+    ("if (leader) for (la_u32 to", "if (leader && t < 96) for (la_u32 to", "a load in flight"),
+    ("+ at, 4096, (barriers", "+ at, 4080, (barriers", "barrier used"),
+    ("+ far + 1) & 3;", "+ 1) & 3;", "wrong"),
+    ("at = far * 4096, to", "at = (2 - far) * 4096, to", "wrong"),
+]
+"""Text of a kernel whose blocks share K, another text, and what the CPU says of it."""
+
+
+@needs_compiler
+@pytest.mark.parametrize(("old", "new", "told"), WRONG)
+def test_wrong_exchanges_are_seen(old: str, new: str, told: str) -> None:
+    """Two tiles for one cluster, in several orders of events."""
+    made = gemm_kernel((128, 64, 512), form=Form(64, 64, 1, 16, split=4, stages=3))
+    assert old in made.kernel.text
+    kernel = replace(made.kernel, text=made.kernel.text.replace(old, new))
+    rng = np.random.default_rng(7)
+    a, b = (rng.integers(-4, 5, (rows, 512)).astype(np.float32) for rows in (128, 64))
+    left, right = aligned(rounded(a)), aligned(rounded(b))
+    found = set()
+    for seed in range(6):
+        d, status = aligned(np.zeros((128, 64), dtype=np.uint16)), np.zeros(4, dtype=np.int32)
+        regions = [(each.ctypes.data, each.nbytes) for each in (left, right, d)]
+        fault = hostsim.run(
+            kernel, made.arguments(left, right, d, 4, status), blocks=4, cluster=4, regions=regions, seed=seed
+        )
+        found.add(hostsim.FAULTS[fault])
+        if not fault:
+            found |= {"gave up"} if any(status != 1) else {"wrong"} if (d != rounded(a @ b.T)).any() else set()
+    assert any(told in one for one in found), found
 
 
 @pytest.mark.parametrize("stages", [1, 2, 4, 8])

@@ -146,7 +146,7 @@ def test_what_a_transfer_derives() -> None:
         (lambda: Transfer(64, "dsmem_copy", ctas=((0,),)), "groups of at least two CTAs"),
         (lambda: Transfer(64, "dsmem_copy", ctas=((0, 1, 2, 3),)), "multiple of 16 bytes for 3 CTAs"),
         (lambda: by_transfers(2, A=Transfer(64, "dsmem_copy").then(Transfer(64, "read"))), "fills a slot"),
-        (lambda: by_transfers(2, A=Transfer(64, "write").then(Transfer(64, "read", ctas=((0, 1),)))), "CTA that has it"),
+        (lambda: by_transfers(2, A=Transfer(64, "read", ctas=((0, 1),))), "CTA that has it"),
         (lambda: Transfer(64, "tma_load", ctas=((0, 2),)), "groups of one size of all CTAs"),
         (lambda: Transfer(96, "tma_load", ctas=((0, 1), (2,))), "groups of one size"),
         (lambda: Transfer(80, "tma_load", ctas=((0, 1),)), "a multiple of 16 bytes for 2 CTAs"),
