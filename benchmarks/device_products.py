@@ -343,6 +343,7 @@ def products_job(run: Run) -> None:
         "products": len(ran), "right": sum(row["right"] for row in ran), "equal": sum(row["equal"] for row in ran),
         "mean_ratio": means, "faults": [row["fault"] for row in lines if "fault" in row][:8],
         **fit([row for row in ran if row["which"] == "forms"]),
+        "most_blocks": most_blocks(ran),
         "ratios": {f"{row['shape']} {row.get('dtype', '')} {row.get('majors', row.get('causal'))}":
                    round(row["ratio"], 3) for row in ran if row["which"] != "forms"},
     }, rows=lines)  # fmt: skip
@@ -392,6 +393,16 @@ def fit(rows: list[dict[str, Any]]) -> dict[str, Any]:
         print(f"{'x'.join(map(str, shape)):>16} peer {1000 * same[by['best']]['peer_ms']:.2f} us, {chosen}")
     means = {way: round(math.exp(statistics.fmean(map(math.log, each))), 4) for way, each in ratios.items()}
     return {"launch_us": round(launch, 2), "fit_error": round(error, 4), "form_ratios": means}
+
+
+def most_blocks(rows: list[dict[str, Any]]) -> dict[int, int]:
+    """The blocks that were launched at most, by blocks of a cluster: as many clusters as the driver runs at once."""
+    found: dict[int, int] = {}
+    for row in rows:
+        sizes = re.findall(r"(?:cluster|split)=(\d+)", row.get("form", ""))
+        ctas = math.prod(map(int, sizes))
+        found[ctas] = max(found.get(ctas, 0), row.get("blocks", 0))
+    return found
 
 
 def predicted(form: Form, times: tuple[float, float, float], shape: Shape) -> float:
