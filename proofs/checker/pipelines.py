@@ -244,9 +244,8 @@ class Pipeline:
         require(all(name in rings for name, rings in used), f"{where} names no such barrier or buffer")
         require(part == "loop" or not (op.first or op.last), f"{where} has a guard outside of the loop")
         index, node.fixed = (op.off, part == "pre") if op.idx_abs is None else (op.idx_abs, True)
-        for name in (op.buf, op.src):
-            tensor = name is not None and self.buffers[name].space == "tensor"
-            right = node.kind in TENSOR if tensor else node.kind != "mma_write"
+        for name in [name for name, rings in used if rings is self.buffers]:
+            right = node.kind in TENSOR if self.buffers[name].space == "tensor" else node.kind != "mma_write"
             require(right, f"{where} is not for memory of this space")
         if node.kind == "mma_write" and part == "loop" and node.fixed:
             node.whole = (*node.start[:3], "last")
