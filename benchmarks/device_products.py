@@ -349,16 +349,16 @@ def products_job(run: Run) -> None:
     }, rows=lines)  # fmt: skip
 
 
+def recorded(text: str) -> Form:
+    """A form as its record has it, with the default stages; fields that are younger than the record are the default."""
+    return Form(**{name: int(value) for name, value in re.findall(r"(\w+)=(\d+)", text)} | {"stages": 0})
+
+
 def spelled(form: Form) -> str:
     """A form as ``gemm_forms`` writes it."""
-    more = [f"{name}={getattr(form, name)}" for name in ("cluster", "behind", "together", "split")
+    more = [f"{name}={getattr(form, name)}" for name in ("cluster", "behind", "together", "depth", "split")
             if getattr(form, name) != getattr(Form(128, 256), name)]  # fmt: skip
     return f"Form({', '.join(map(str, (form.rows, form.columns, form.consumers, form.leaving, *more)))})"
-
-
-def form_of(row: dict[str, Any]) -> str:
-    """The form of a row without the stages that fitted, and as forms were written before they could share K."""
-    return re.sub(r"stages=\d+", "stages=0", row["form"]).replace(", split=1)", ")")
 
 
 def fit(rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -366,10 +366,9 @@ def fit(rows: list[dict[str, Any]]) -> dict[str, Any]:
     if not rows:
         return {}
     known = TIMES | REASONED
-    names = {form_of({"form": str(form)}): form for form in known}
     measured: dict[Form, list[tuple[Any, float]]] = {}
     for row in rows:
-        if (form := names.get(form_of(row))) is not None:
+        if (form := recorded(row["form"])) in known:
             measured.setdefault(form, []).append((tuple(row["shape"]), 1000 * row["ms"]))
     best: tuple[float, float, dict[Form, Any]] = (math.inf, 0.0, {})
     for launch in np.arange(1.0, 5.01, 0.1):
@@ -383,10 +382,12 @@ def fit(rows: list[dict[str, Any]]) -> dict[str, Any]:
         print(f"    {spelled(form)}: ({three}),{'' if form in times else '  # not timed'}")
     ratios: dict[str, list[float]] = {"stated": [], "fitted": [], "best": []}
     for shape in dict.fromkeys(tuple(row["shape"]) for row in rows):
-        same = {names.get(form_of(row)): row for row in rows if tuple(row["shape"]) == shape}
+        same = {recorded(row["form"]): row for row in rows if tuple(row["shape"]) == shape}
         by: dict[str, Any] = {"best": min(same, key=lambda form: same[form]["ms"])}
         for way, table in (("stated", known), ("fitted", known | times)):
-            by[way] = min([form for form in same if form], key=lambda form: predicted(form, table[form], shape))
+            by[way] = min(
+                [form for form in same if form in known], key=lambda form: predicted(form, table[form], shape)
+            )
         for way, form in by.items():
             ratios[way].append(same[form]["ratio"])
         chosen = ", ".join([f"{way} {spelled(form)} {1000 * same[form]['ms']:.2f}" for way, form in by.items()])
@@ -443,9 +444,9 @@ def regret(rows: list[dict[str, Any]]) -> float:
     found = []
     for shape in {tuple(row["shape"]) for row in rows}:
         same = [row for row in rows if tuple(row["shape"]) == shape]
-        times = {form_of(row): row["ms"] for row in same}
+        times = {recorded(row["form"]): row["ms"] for row in same}
         even = shape[2] * 2 % 128 == 0
-        ranked = [form_of({"form": str(form)}) for _, form in forms(shape, 2, even)]  # type: ignore[arg-type]
+        ranked = [form for _, form in forms(shape, 2, even)]  # type: ignore[arg-type]
         chosen = next(times[form] for form in ranked if form in times)
         found.append(math.log(chosen / min(times.values())))
     return math.exp(statistics.fmean(found))

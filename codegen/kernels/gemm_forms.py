@@ -24,8 +24,11 @@ UNITS: Final = 132
 """Multiprocessors of the chip on which the times were found."""
 LINE_BYTES: Final = 128
 """Rows that begin at multiples of this touch half as many lines of the L2 cache."""
-SPAN: Final = SWIZZLE_TABLE["128B"].span_bytes
-"""Bytes of K of a step."""
+K_BYTES: Final = 32
+"""Bytes of K of one ``wgmma``, of every type (PTX ISA 9.1, section 9.7.15.2)."""
+MOST_DEPTH: Final = 512
+SPANS: Final = {name: SWIZZLE_TABLE[name].span_bytes for name in ("128B", "64B", "32B")}
+SPAN: Final = SPANS["128B"]
 BARRIERS_BYTES: Final = 256
 """Room for barriers, 16 bytes a slot, and the word of waits that gave up."""
 ROOM: Final = MAX_SMEM_BYTES - SLOT_ALIGN - BARRIERS_BYTES
@@ -45,12 +48,15 @@ class Form(Checked, code="LA945"):
         behind: Multiplies in flight when the next are started, 0 or 1.
         stages: Slots of the ring; 0: what shared memory holds, at most 8.
         together: Rows of tiles that are taken together, for the L2 cache.
+        depth: Bytes of K of a step, a multiple of 32; 0: the span of the swizzle.
+        swizzle: Of tiles of A and B: 128B, 64B, 32B. A span that divides the rows of a K-major operand leaves no step
+            half empty.
         split: Blocks of a cluster that share the K of one tile, a power of two: each multiplies a part of K, then they
             exchange partial sums through shared memory, and each stores a part of the columns. Not with ``cluster``.
 
     Example:
-        >>> Form(128, 256, cluster=2).accumulators
-        128
+        >>> Form(128, 256, cluster=2).accumulators, Form(128, 256, swizzle="64B").step_bytes
+        (128, 64)
         >>> Form(64, 128, 1, 32, split=4).exchanged
         24576
     """
@@ -63,6 +69,8 @@ class Form(Checked, code="LA945"):
     behind: int = 0
     stages: int = 0
     together: int = 16
+    depth: int = 0
+    swizzle: str = "128B"
     split: int = 1
 
     def _validate(self) -> None:
@@ -87,6 +95,14 @@ class Form(Checked, code="LA945"):
         if CHECK.integer(self.stages, "stages", 0, 9) == 1:
             raise CHECK.malformed("stages", "must be 0, or 2 to 8", self.stages)
         CHECK.integer(self.together, "together", 1, 1 << 16)
+        CHECK.choice(self.swizzle, "swizzle", SPANS)
+        if CHECK.integer(self.depth, "depth", 0, MOST_DEPTH + 1) % K_BYTES:
+            raise CHECK.malformed("depth", f"must be a multiple of {K_BYTES} bytes", self.depth)
+
+    @property
+    def step_bytes(self) -> int:
+        """Bytes of K of a step."""
+        return self.depth or SPANS[self.swizzle]
 
     @property
     def accumulators(self) -> int:
@@ -189,7 +205,7 @@ def _splits() -> Iterator[tuple[Form, tuple[float, float, float]]]:
 
 def stages_of(form: Form) -> int:
     """Return the stages that shared memory holds beside results."""
-    return (ROOM - form.leaving_bytes) // ((form.rows + form.columns) * SPAN)
+    return (ROOM - form.leaving_bytes) // ((form.rows + form.columns) * form.step_bytes)
 
 
 def least_stages(form: Form) -> int:
@@ -226,7 +242,7 @@ def forms(shape: tuple[int, int, int], element_bytes: int, even: bool) -> list[t
 def _timed(shape: tuple[int, int, int], element_bytes: int, even: bool) -> Iterator[tuple[float, Form]]:
     for form, (aligned, other, tile) in (TIMES | REASONED).items():
         turns, steps = work(form, shape, element_bytes)
-        if form.split > -(-shape[2] * element_bytes // LINE_BYTES):
+        if form.split > -(-shape[2] * element_bytes // form.step_bytes):
             continue
         yield LAUNCH + turns * (steps * (aligned if even else other) + tile), form
 
@@ -240,7 +256,7 @@ def work(form: Form, shape: tuple[int, int, int], element_bytes: int) -> tuple[i
     """
     m, n, k = shape
     tiles = -(-m // (form.rows * form.cluster)) * -(-n // form.columns)
-    return -(-tiles // CLUSTERS[form.ctas]), -(-k * element_bytes // (LINE_BYTES * form.split))
+    return -(-tiles // CLUSTERS[form.ctas]), -(-k * element_bytes // (form.step_bytes * form.split))
 
 
 def fitted(form: Form) -> Form:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,8 @@ def forms(draw: st.DrawFn) -> Form:
     leaving = draw(st.sampled_from([each for each in (32, 64, 128) if columns % each == 0]))
     cluster = draw(st.sampled_from([each for each in (1, 1, 2, 4) if columns % (16 * each) == 0]))
     stages, behind = draw(st.integers(2, 3)), draw(st.integers(0, 1))
-    return Form(rows, columns, consumers, leaving, cluster, behind, stages, draw(st.integers(1, 3)))
+    swizzle, depth = draw(st.sampled_from(["128B", "64B", "32B"])), draw(st.sampled_from([0, 0, 32, 64, 96, 192, 256]))
+    return Form(rows, columns, consumers, leaving, cluster, behind, stages, draw(st.integers(1, 3)), depth, swizzle)
 
 
 @st.composite
@@ -58,7 +60,9 @@ def splits(draw: st.DrawFn) -> Form:
     columns = draw(st.sampled_from([each for each in (32, 64, 96, 128, 256) if each % (16 * split) == 0]))
     leaving = draw(st.sampled_from([each for each in (16, 32, 48, 64, 128) if columns % (split * each) == 0]))
     stages, behind = draw(st.integers(2, 3)), draw(st.integers(0, 1))
-    return Form(64 * consumers, columns, consumers, leaving, 1, behind, stages, draw(st.integers(1, 3)), split)
+    swizzle, depth = draw(st.sampled_from([("128B", 0), ("128B", 0), ("64B", 0), ("64B", 128), ("32B", 96)]))
+    form = Form(64 * consumers, columns, consumers, leaving, 1, behind, stages, draw(st.integers(1, 3)), split=split)
+    return replace(form, swizzle=swizzle, depth=depth)
 
 
 @settings(max_examples=48, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
