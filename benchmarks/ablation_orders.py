@@ -247,7 +247,8 @@ def product_choice(
     stored = math.ceil(rows * columns * 2 / 1024 * COSTS.store_latency_per_kib)
     cycles = turns * max(steps * found.ii + leave_cycles(tile, leaving), stored)
     form = replace(form, stages=stages or most, behind=found.behind)
-    return Choice(asdict(form), found.ii, turns * steps, cycles, found.why)
+    options = {name: value for name, value in asdict(form).items() if name != "split"}  # no order splits K
+    return Choice(options, found.ii, turns * steps, cycles, found.why)
 
 
 def copies_key(layout: Operands) -> tuple[float, int]:
