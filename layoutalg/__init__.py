@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from layoutalg.synth.conversions import conversion
     from layoutalg.synth.conversions.gathers import gather
     from layoutalg.synth.paddings import padding
+    from layoutalg.synth.search.trials import tune
     from layoutalg.synth.swizzles import swizzle
     from layoutalg.synth.symbolic.call import tensormap
     from layoutalg.synth.wgmma.plan import wgmma
@@ -105,6 +106,7 @@ __getattr__, __dir__ = door(
         "layoutalg.synth.conversions": "conversion",
         "layoutalg.synth.conversions.gathers": "gather",
         "layoutalg.synth.paddings": "padding",
+        "layoutalg.synth.search.trials": "tune",
         "layoutalg.synth.swizzles": "swizzle",
         "layoutalg.synth.symbolic.call": "tensormap",
         "layoutalg.synth.wgmma.plan": "wgmma",
@@ -173,5 +175,6 @@ __all__ = [
     "tensormap",
     "testing",
     "to_text",
+    "tune",
     "wgmma",
 ]

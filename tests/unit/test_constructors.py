@@ -35,6 +35,8 @@ from layoutalg.proofs.listed_access import ListedAccess
 from layoutalg.proofs.pipeline.transfers import PRIMITIVES
 from layoutalg.proofs.smem import shared_tile
 from layoutalg.proofs.symbolic import SymbolicProblem
+from layoutalg.proofs.symbolic.dispatch import Branch, Dispatch
+from layoutalg.proofs.symbolic.guard import Guard
 from layoutalg.proofs.symbolic.obligations import obligations
 from layoutalg.proofs.symbolic.residues import Axis, Residues
 from layoutalg.proofs.tcgen05 import Tcgen05Tile, TmemPlan
@@ -76,6 +78,7 @@ from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
 from layoutalg.targets.nvidia.tensormap.versions import accepted_since
 from layoutalg.targets.pipeline_costs import pipeline_costs
 from layoutalg.targets.registry import H200, lookup
+from layoutalg.targets.roofs import roofs
 from layoutalg.targets.target_model import CONSUMERS, LIMITS, model_of
 
 PIPELINE = Pipeline(
@@ -128,6 +131,8 @@ VALUES: dict[type, Any] = {
         RAGGED.rules[0],
         RAGGED.copies([20])[0],
         NAMED,
+        Branch((), NAMED),
+        Dispatch(Guard(("K % 8 == 0",)), (Branch((), NAMED),)),
         NAMED.tensor_map,
         NAMED.patch[0],
         NAMED.guard,
@@ -223,6 +228,7 @@ VALUES: dict[type, Any] = {
         PIPELINE.roles[0],
         PIPELINE.roles[0].loop[0],
         pipeline_costs("sm_90a"),
+        roofs("sm_90a"),
         WORK,
         WORK.ops[1],
         WORK.dependences[0],
