@@ -105,7 +105,7 @@ JOBS = {
     "asynchrony": Job("what the manuals leave open: pieces of copies, fences, warpgroups; copies by rank",
                       "device_asynchrony", ("asynchrony_dev",), 150),
     "products": Job("matrix products and attention from proved pipelines, beside cuBLAS and cuDNN", "device_products",
-                    ("products_dev",), 200, {"kinds": ["square", "odd", "forms", "attention"]}),
+                    ("products_dev",), 230, {"kinds": ["square", "odd", "forms", "attention"], "made": Path}),
     "breaks": Job("kernels with one mistake each: status, wrong numbers, or nothing; right ones under random delays",
                   "device_breaks", ("breaks_dev",), 400, {"mutants": 200, "seeds": 24}),
     "ablation": Job("layout and schedule of products and attention in three orders, beside Triton; stalls by ncu",
