@@ -51,12 +51,12 @@ class Lifetimes(Record, code="LA943", schema="layoutalg/lifetimes/1"):
         events: In the order in which the host issues them: a wait is for the last record of its event before it.
 
     Example:
-        >>> copied = [("copy", "allocate", "stage"), ("copy", "write", "stage"), ("copy", "record", "full")]
-        >>> used = [("main", "wait", "full"), ("main", "use", "stage"), ("main", "free", "stage")]
+        >>> copied = [("copy", "allocate", "s"), ("copy", "write", "s"), ("copy", "record", "full")]
+        >>> used = [("main", "wait", "full"), ("main", "use", "s"), ("main", "free", "s")]
         >>> bool(Lifetimes.of(copied + used).check())
         True
         >>> print(Lifetimes.of(copied + used[1:]).check().witness["what"])
-        use stage on main is not ordered behind allocate stage on copy: record an event on copy after it and wait on main
+        use s on main is not ordered behind write s on copy: record an event on copy after it and wait on main
     """
 
     events: tuple[Use, ...]

@@ -234,7 +234,7 @@ class Paged(Compared, Shown):
         return starts, np.full(self.tokens, self.row_bytes, dtype=np.int64)
 
     def box_rows(self, cta_rows: int) -> int:
-        """Return the most rows of a TMA box that neither leaves a page nor a CTA's rows: a divisor of both, up to 256."""
+        """Return the most rows of a TMA box that leaves neither a page nor a CTA's rows: divides both, up to 256."""
         common = gcd(self.page_size, CHECK.integer(cta_rows, "cta_rows", 1, 1 << 31))
         return next(rows for rows in range(min(common, MAX_BOX), 0, -1) if common % rows == 0)
 

@@ -15,6 +15,7 @@ from layoutalg.ground.check import Checker
 from layoutalg.ground.picture import Shown
 from layoutalg.proofs.certify import Certificate
 from layoutalg.proofs.certify.indirect import routing as certified
+from layoutalg.proofs.groups import group_offsets
 from layoutalg.proofs.indirect.values import MOST, Compared, Indices, Labels, Runs, frozen, index_array
 
 CHECK = Checker("LA938", "these tokens cannot be routed")
@@ -128,7 +129,7 @@ class Routing(Compared, Shown):
     def padded_offsets(self) -> Indices:
         """First row of each expert once rows are padded to blocks, and the end: multiples of ``block``."""
         padded = -(-self.counts // self.block) * self.block
-        return frozen(np.concatenate([np.zeros(1, np.int64), np.cumsum(padded)]))
+        return frozen(group_offsets(padded, argument="padded counts"))
 
     @cached_property
     def padded_order(self) -> Indices:

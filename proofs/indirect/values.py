@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from layoutalg.ground import memory
 from layoutalg.ground.check import Checker, integers
+from layoutalg.proofs.groups import group_offsets
 
 Indices: TypeAlias = npt.NDArray[np.int64]
 MOST = 1 << 26
@@ -40,6 +41,10 @@ def index_array(
     if hasattr(value, "detach") and hasattr(value, "cpu"):
         value = value.detach().cpu().numpy()  # a tensor of PyTorch
     array = integers(value, argument)
+    if array is not None and isinstance(value, (list, tuple)):  # numpy reads True as 1
+        entries = np.asarray(value, dtype=object)
+        for place, entry in np.ndenumerate(entries):
+            check.integer(entry, f"{argument}[{', '.join(map(str, place))}]")
     if array is None or array.ndim not in ranks:
         shapes = " or ".join(f"{rank} dimension{'s' * (rank > 1)}" for rank in ranks)
         raise check.malformed(argument, f"must be integers in {shapes}", value)
@@ -106,7 +111,7 @@ class Labels(Compared):
     @property
     def offsets(self) -> Indices:
         """First place of each label in the order, and the end: G + 1 numbers."""
-        return np.concatenate([np.zeros(1, np.int64), np.cumsum(self.counts)])
+        return group_offsets(self.counts, argument="counts")
 
     @property
     def order(self) -> Indices:
