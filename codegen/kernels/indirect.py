@@ -8,10 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from layoutalg.codegen.kernel import KernelSource
-from layoutalg.codegen.kernels.answer import CHECK
+from layoutalg.codegen.kernels.answer import CHECK, PERSISTENT_GRID, STATUS_BYTES
 from layoutalg.codegen.kernels.arguments import ArrayArgument, Place, checked_places
 from layoutalg.codegen.kernels.turned import fields
+from layoutalg.codegen.launch import place_map
 from layoutalg.ground.record import Checked
 from layoutalg.targets.registry import vendor_of
 
@@ -31,6 +34,8 @@ class IndirectKernel(Checked):
         moved_bytes: Minimum bytes read and written, indices included.
         arrays: The arrays, in parameter order.
         numbers: Values of the parameters behind the arrays.
+        maps: Descriptors that stand for arrays, by their names, relative to the arrays' addresses.
+        persistent: Whether blocks loop over tiles, so that any number of blocks from 1 to ``blocks`` works.
     """
 
     kernel: KernelSource
@@ -39,21 +44,29 @@ class IndirectKernel(Checked):
     moved_bytes: int
     arrays: tuple[ArrayArgument, ...]
     numbers: tuple[int, ...]
+    maps: tuple[tuple[str, bytes], ...] = ()
+    persistent: bool = False
 
     def _validate(self) -> None:
-        object.__setattr__(self, "kernel", replace(self.kernel, grid=self.blocks))
+        grid = PERSISTENT_GRID if self.persistent else self.blocks
+        object.__setattr__(self, "kernel", replace(self.kernel, grid=grid))
 
     def __str__(self) -> str:
         arrays = ", ".join(f"{each.name} {'x'.join(map(str, each.shape))}" for each in self.arrays)
         return "\n".join([
             f"kernel        {self.kernel.name} for {self.kernel.arch}: {self.what}",
-            f"  launch      {self.blocks} blocks of {self.kernel.threads} threads, "
+            f"  launch      {'1 to ' * self.persistent}{self.blocks} blocks of {self.kernel.threads} threads, "
             f"{self.kernel.dynamic_smem_bytes} bytes of shared memory",
             f"  arrays      {arrays}",
         ])  # fmt: skip
 
-    def arguments(self, **places: Place) -> list[Any]:
+    def arguments(self, blocks: int | None = None, status: Place | None = None, **places: Place) -> list[Any]:
         """Return the arguments of a launch: every array by its name, an address or an array of its extents.
+
+        Args:
+            blocks: Blocks of the launch of a persistent kernel; by default one per tile.
+            status: Array for one status word per block of a persistent kernel, 1 on success; by default a new array.
+            places: The arrays.
 
         Raises: MalformedError: LA945, LA947.
         """
@@ -61,8 +74,21 @@ class IndirectKernel(Checked):
         if sorted(places) != sorted(names):
             raise CHECK.malformed("arrays", f"must be {', '.join(names)}", tuple(places))
         addresses = checked_places(self.arrays, places)
-        pairs = zip(self.arrays, addresses, strict=True)
-        return [places[each.name] if each.nbytes else address for each, address in pairs] + list(self.numbers)
+        maps, found = dict(self.maps), list[Any]()
+        for each, address in zip(self.arrays, addresses, strict=True):
+            there = places[each.name] if each.nbytes else address
+            found.append(place_map(maps[each.name], address) if each.name in maps else there)
+        found += self.numbers
+        count = CHECK.integer(self.blocks if blocks is None else blocks, "blocks", 1, self.blocks + 1)
+        if not self.persistent:
+            if count != self.blocks:
+                raise CHECK.malformed("blocks", f"must be {self.blocks} or left out: it is not persistent", count)
+            return found
+        words = np.zeros(count, dtype=np.int32) if status is None else status
+        checked_places(
+            (ArrayArgument("status", (count,), STATUS_BYTES, STATUS_BYTES, written=True),), {"status": words}
+        )
+        return [*found, count, words]
 
 
 def index_list(name: str, count: int, size: int = 4, written: bool = False) -> ArrayArgument:
@@ -125,21 +151,32 @@ class Share:
         """Blocks for so many rows."""
         return max(1, -(-rows // self.together) * self.parts)
 
-    def guard(self, number: int) -> str:
-        """C condition that a thread's vector is in its row; empty if all are."""
+    def guard(self, number: int, below: str = "") -> str:
+        """C condition that a thread's vector is in its row, or below a bound; empty if all are."""
         whole = self.width * self.each * self.parts == self.vectors
-        return "" if whole else f"at + {number * self.width}u < {self.vectors}u"
+        return "" if whole and not below else f"at + {number * self.width}u < {below or f'{self.vectors}u'}"
 
-    def moves(self, target: str, known: str = "", indent: str = "    ") -> tuple[str, str]:
-        """C statements that load a thread's vectors, zeros where not known, and that store them."""
+    def moves(
+        self, target: str, have: str = "", room: str = "", names: tuple[str, str] = ("from", "there"), indent: int = 4
+    ) -> tuple[str, str]:
+        """C statements that load a thread's vectors and that store them.
+
+        Args:
+            target: The target.
+            have: Vectors of the row that are loaded, the others are zeros; by default all.
+            room: Vectors of the row that are stored; by default all.
+            names: The pointers to the thread's first vector.
+            indent: Blanks before a store.
+        """
         loads, stores = [], []
         for number in range(self.each):
-            taken = f"from[{number * self.width}]"
+            taken = f"{names[0]}[{number * self.width}]"
             if vendor_of(target) == "amd":  # clang for AMD would spill structs copied as a whole to scratch memory
                 taken = f"la_words4{{{{{', '.join(fields(4, taken))}}}}}"
-            guard = " && ".join([part for part in (known, self.guard(number)) if part])
-            taken = f"{guard} ? {taken} : la_words4{{}}" if guard else taken
-            loads.append(f"    const la_words4 a{number} = {taken};\n")
-            inside = f"if ({self.guard(number)}) " if self.guard(number) else ""
-            stores.append(f"{indent}{inside}there[{number * self.width}] = a{number};\n")
+            guard = self.guard(number, have)
+            loads.append(
+                f"    const la_words4 a{number} = {f'{guard} ? {taken} : la_words4{{}}' if guard else taken};\n"
+            )
+            inside = f"if ({self.guard(number, room)}) " if self.guard(number, room) else ""
+            stores.append(f"{' ' * indent}{inside}{names[1]}[{number * self.width}] = a{number};\n")
         return "".join(loads), "".join(stores)

@@ -255,7 +255,9 @@ def routing_kernels(
     lists = tuple(index_list(each, length, written=True) for each, length in outputs.items())
     into = (*ids, *(("int*", each) for each in outputs), ("int", "n"), ("int", "share"), ("int", "bound"))
     text = portable_prelude(target) + _SORT.format(**words)
-    text += _PLACE.format(what=answer.sentence(what), signature=signature(into), **words)
+    text += _PLACE.format(
+        what=f"Stable sort of labels{local_text} by {groups} experts", signature=signature(into), **words
+    )
     moved = many * (size + 8) + 4 * sum(outputs.values())
     placing = IndirectKernel(
         KernelSource(name, text, target, THREADS, smem, into), blocks, what, moved,
@@ -267,7 +269,7 @@ def routing_kernels(
     counting_name = f"{name}_counts"
     words["name"] = counting_name
     text = portable_prelude(target) + _SORT.format(**words)
-    text += _COUNT.format(what=answer.sentence(what), signature=signature(parameters), **words)
+    text += _COUNT.format(what=f"Labels{local_text} by {groups} experts", signature=signature(parameters), **words)
     counting = KernelSource(counting_name, text, target, THREADS, 4 * rows, parameters)
     first_pass = IndirectKernel(
         counting, blocks, f"counts of {many} labels by {blocks} blocks", many * size + table.nbytes, (given, table),

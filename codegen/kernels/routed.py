@@ -6,8 +6,6 @@ places; ``pull`` writes every place from its token.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from layoutalg.codegen.kernel import KernelSource, checked_name, signature
 from layoutalg.codegen.kernels import answer
 from layoutalg.codegen.kernels.answer import CHECK
@@ -47,8 +45,8 @@ extern "C" __global__ void __launch_bounds__({threads}) {name}({signature})
     const la_u32 row = {row};
     if (row >= (la_u32)rows) return;
     const la_u32 at = {at}, token = (la_u32)index[row] / {k}u;
-    const bool known = token < (la_u32)tokens;
-    const la_words4* from = (const la_words4*)source + (la_u64)(known ? token : 0u) * {vectors}u + at;
+    const la_u32 have = token < (la_u32)tokens ? {vectors}u : 0u;
+    const la_words4* from = (const la_words4*)source + (la_u64)(have ? token : 0u) * {vectors}u + at;
     la_words4* there = (la_words4*)destination + (la_u64)row * {vectors}u + at;
 {loads}{stores}}}
 """
@@ -176,7 +174,7 @@ def permute_kernel(
     CHECK.choice(way, "way", WAYS)
     push = way == "push"
     name = f"la_permute_{way}_{16 * share.vectors}_k{each}" if name is None else checked_name(name)
-    loads, stores = share.moves(target, "" if push else "known", "        " if push else "    ")
+    loads, stores = share.moves(target, "" if push else "have", indent=8 if push else 4)
     parameters = _parameters("unsigned char")
     what = f"{'places' if push else 'gathers'} rows of {16 * share.vectors} bytes, {each} for each token"
     text = (_PUSH if push else _PULL).format(
@@ -270,7 +268,7 @@ def _checked(
     return found, share, sizes
 
 
-def _parameters(kind: str) -> Sequence[tuple[str, str]]:
+def _parameters(kind: str) -> tuple[tuple[str, str], ...]:
     pointers = ((f"const {kind}*", "source"), ("const int*", "index"), (f"{kind}*", "destination"))
     return (*pointers, ("int", "tokens"), ("int", "rows"))
 

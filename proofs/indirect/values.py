@@ -54,8 +54,8 @@ def index_array(
     wrong = np.asarray((array < low) | (array >= high), dtype=bool)
     if wrong.any():
         where = np.unravel_index(int(np.argmax(wrong)), array.shape)
-        place = ", ".join(str(int(part)) for part in where)
-        raise check.malformed(f"{argument}[{place}]", f"must be in [{low}, {high})", int(array[where]))
+        at = ", ".join(str(int(part)) for part in where)
+        raise check.malformed(f"{argument}[{at}]", f"must be in [{low}, {high})", int(array[where]))
     return frozen(array.astype(np.int64))
 
 
@@ -75,7 +75,7 @@ class Compared:
         return tuple([(part.shape, part.tobytes()) if isinstance(part, np.ndarray) else part for part in values])
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and self._parts() == other._parts()  # type: ignore[attr-defined]
+        return type(other) is type(self) and self._parts() == other._parts()
 
     def __hash__(self) -> int:
         return hash((type(self), self._parts()))

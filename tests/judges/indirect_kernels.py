@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from layoutalg.codegen.kernels.inspector import routing_kernels
+from layoutalg.codegen.kernels.paged import paged_kernel
 from layoutalg.codegen.kernels.routed import permute_kernel, unpermute_kernel
-from layoutalg.proofs.indirect import Routing
+from layoutalg.proofs.indirect import Paged, Routing
 
-Runner = Callable[[Any, list[Any], int], None]
+Runner = Callable[..., None]
 NOTHING = 0x5A5A5A5A
 
 
@@ -109,3 +110,34 @@ def unpermuted(runner: Runner, arch: str, dtype: str, tokens: int, k: int, colum
     runner(kernel.kernel, given, kernel.blocks)
     near = {"f32": 0.0, "f16": 2.0**-11, "bf16": 2.0**-8}[dtype]
     assert (np.abs(floats(result, dtype) - wanted) <= near * np.abs(wanted)).all()
+
+
+def paged(
+    runner: Runner, arch: str, cache: Paged, direction: str, way: str, seed: int, capacity: int | None = None
+) -> None:
+    """Bytes of tokens go to their places and no others; rows up to the capacity are zeros."""
+    rng = np.random.default_rng(seed)
+    kernel = paged_kernel(cache, direction, way=way, capacity=capacity, target=arch)
+    most = cache.tokens if capacity is None else capacity
+    pool = filled(rng.integers(0, 256, (cache.pages or 0) * (cache.page_stride or 0), dtype=np.uint8))
+    flat = filled(rng.integers(0, 256, most * cache.kv_heads * cache.row_bytes, dtype=np.uint8))
+    shape = (most, cache.kv_heads) if cache.kv_layout == "NHD" else (cache.kv_heads, most)
+    wanted, other = pool.copy(), flat.reshape(*shape, cache.row_bytes).copy()
+    if direction == "gather":
+        other[...] = 0
+    for token in range(cache.tokens):
+        for head in range(cache.kv_heads):
+            at = (token, head) if cache.kv_layout == "NHD" else (head, token)
+            start = cache.address(token, head)
+            if direction == "gather":
+                other[at] = pool[start : start + cache.row_bytes]
+            else:
+                wanted[start : start + cache.row_bytes] = other[at]
+    table = cache.page_table.astype(np.int32)
+    blocks = min(kernel.blocks, 3) if kernel.persistent else kernel.blocks
+    status = np.zeros(blocks, dtype=np.int32) if kernel.persistent else None
+    given = kernel.arguments(blocks, status, pool=pool, table=table, contiguous=flat)
+    runner(kernel.kernel, given, blocks, regions=[(each.ctypes.data, each.nbytes) for each in (pool, flat)])
+    assert status is None or (status == 1).all()
+    assert (pool == wanted).all()
+    assert (flat == other.reshape(-1)).all()

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from judges.indirect_kernels import permuted, routed, unpermuted
+from judges.indirect_kernels import paged, permuted, routed, unpermuted
 
 from layoutalg.codegen import hostsim
+from layoutalg.codegen.kernels.paged import paged_kernel
+from layoutalg.ground.errors import AdmissibilityError, LayoutError
+from layoutalg.proofs.indirect import Paged
 
 pytestmark = pytest.mark.skipif(hostsim.compiler() is None, reason="needs a C++ compiler")
 ARCHES = st.sampled_from(["sm_90a", "gfx942"])
 
 
-def on_the_cpu(kernel: Any, arguments: list[Any], blocks: int) -> None:
-    traced = hostsim.trace(kernel, arguments, blocks=blocks, races=True, capacity=2**22)
+def on_the_cpu(kernel: Any, arguments: list[Any], blocks: int, regions: Any = (), seed: int = 0) -> None:
+    traced = hostsim.trace(kernel, arguments, blocks=blocks, races=True, capacity=2**22, regions=regions, seed=seed)
     assert traced.fault == 0, traced.why
 
 
@@ -53,3 +57,50 @@ def test_rows_go_to_their_places(arch, way, tokens, k, row_bytes, seed):
 )  # fmt: skip
 def test_rows_are_added_with_weights(arch, dtype, tokens, k, columns, seed):
     unpermuted(on_the_cpu, arch, dtype, tokens if columns < 1000 else tokens % 4, k, columns, seed)
+
+
+@st.composite
+def caches(draw, shared=True):
+    """A paged sequence of rows of whole vectors; its pages in any order, or some of them twice."""
+    size, heads = draw(st.sampled_from([1, 2, 3, 4, 16])), draw(st.sampled_from([1, 2, 3]))
+    element = draw(st.sampled_from([1, 2, 4, 8]))
+    dim = draw(st.sampled_from([16, 48, 256])) // element
+    entries = draw(st.integers(1, 5))
+    pages = draw(st.integers(entries, entries + 3))
+    table = draw(st.lists(st.integers(0, pages - 1), min_size=entries, max_size=entries, unique=not shared))
+    tokens = draw(st.integers((entries - 1) * size + 1, entries * size))
+    stride = size * heads * dim * element + draw(st.sampled_from([0, 16, 272]))
+    return Paged(table, size, heads, dim, element, draw(st.sampled_from(["NHD", "HND"])), tokens, pages, stride)
+
+
+@settings(max_examples=40, deadline=None)
+@given(arch=ARCHES, cache=caches(), more=st.integers(0, 40), seed=st.integers(0, 2**31))
+def test_vectors_gather_pages_and_write_zeros_behind(arch, cache, more, seed):
+    paged(on_the_cpu, arch, cache, "gather", "vector", seed, cache.tokens + more)
+
+
+@settings(max_examples=40, deadline=None)
+@given(arch=ARCHES, cache=caches(shared=False), seed=st.integers(0, 2**31))
+def test_vectors_scatter_to_pages(arch, cache, seed):
+    paged(on_the_cpu, arch, cache, "scatter", "vector", seed)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    cache=caches(shared=False), way=st.sampled_from(["bulk", "tma"]), direction=st.sampled_from(["gather", "scatter"]),
+    seed=st.integers(0, 2**31),
+)  # fmt: skip
+def test_the_copy_engine_moves_pages(cache, way, direction, seed):
+    try:
+        paged_kernel(cache, direction, way=way)
+    except LayoutError as refused:
+        assert direction == "scatter", refused
+        assert cache.tokens % cache.page_size
+        return
+    run = partial(on_the_cpu, seed=seed % 5)
+    paged(run, "sm_90a", cache, direction, way, seed)
+
+
+def test_no_store_through_a_page_twice():
+    with pytest.raises(AdmissibilityError, match="LA939"):
+        paged_kernel(Paged([1, 0, 1], 4, 1, 64, 2), "scatter")
