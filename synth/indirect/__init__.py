@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
-from layoutalg.synth.indirect.choice import gather_choice, page_choice, paged_choice, routed_choice, row_choice
+from layoutalg.synth.indirect.choice import (
+    gather_choice,
+    page_choice,
+    paged_choice,
+    routed_choice,
+    row_choice,
+    warp_sectors,
+)
 
-__all__ = ["gather_choice", "page_choice", "paged_choice", "routed_choice", "row_choice"]
+__all__ = ["gather_choice", "page_choice", "paged_choice", "routed_choice", "row_choice", "warp_sectors"]

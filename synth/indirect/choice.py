@@ -7,6 +7,7 @@ reads and writes of memory, the granule is what is contiguous. The ranking says 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
@@ -25,6 +26,13 @@ WARP_BYTES = 1024
 SHARED_BYTES = 32768
 STAGE_BYTES = 16384
 PAGE_SIZES = (1, 8, 16, 32, 64, 128, 256)
+
+Costs: TypeAlias = "str | MemoryCosts"
+"""A target, or what was measured elsewhere."""
+
+
+def _costs(target: Costs) -> MemoryCosts:
+    return target if isinstance(target, MemoryCosts) else memory_costs(target)
 
 
 def _timed(
@@ -54,7 +62,7 @@ def inspector_us(costs: MemoryCosts, labels: int) -> float:
 
 
 def gather_choice(
-    rows: int, length: int, count: int, element_bytes: int, sectors: float = 32.0, target: str = "sm_90a"
+    rows: int, length: int, count: int, element_bytes: int, sectors: float = 32.0, target: Costs = "sm_90a"
 ) -> Choice:
     """Rank the ways of ``codegen.gather_kernel`` along the last axis: by shuffles, through shared memory, directly.
 
@@ -65,13 +73,13 @@ def gather_choice(
         element_bytes: Bytes of an element.
         sectors: Sectors of 32 bytes that the indices of a warp name on average: 32 if random, 4 for neighbours of 4
             bytes; ``warp_sectors`` counts them.
-        target: The target.
+        target: The target, or costs.
 
     Example:
         >>> gather_choice(1 << 19, 64, 64, 4).way, gather_choice(1, 1 << 28, 1 << 12, 4).way
         ('warp', 'direct')
     """
-    costs = memory_costs(target)
+    costs = _costs(target)
     sizes = {"rows": rows, "length": length, "count": count, "element_bytes": element_bytes}
     r, n, m, size = (CHECK.integer(value, name, 1, MOST) for name, value in sizes.items())
     if not isinstance(sectors, (int, float)) or not 1 <= sectors <= LANES:
@@ -111,14 +119,14 @@ def warp_sectors(index: object, element_bytes: int) -> float:
     return float(1 + np.count_nonzero(np.diff(sectors, axis=1)) / len(sectors))
 
 
-def row_choice(index: object, row_bytes: int, target: str = "sm_90a") -> Choice:
+def row_choice(index: object, row_bytes: int, target: Costs = "sm_90a") -> Choice:
     """Rank the ways of gathering rows: by vectors, by one copy of the engine for each row, or for each run of rows.
 
     Example:
         >>> row_choice([5, 9, 2, 7], 14336).way
         'vector'
     """
-    costs = memory_costs(target)
+    costs = _costs(target)
     rows = index_array(index, "index", 0, MOST, CHECK)
     size = CHECK.integer(row_bytes, "row_bytes", 1, 1 << 24)
     runs = len(Runs.of(rows, step=1).pieces)
@@ -132,14 +140,14 @@ def row_choice(index: object, row_bytes: int, target: str = "sm_90a") -> Choice:
     return _ranked(costs, found)
 
 
-def paged_choice(paged: Paged, target: str = "sm_90a") -> Choice:
+def paged_choice(paged: Paged, target: Costs = "sm_90a") -> Choice:
     """Rank the ways of ``codegen.paged_kernel``: by vectors, by runs of bytes, by boxes of the copy engine.
 
     Example:
         >>> paged_choice(Paged(list(range(64)), 16, 8, 128, 2)).way
         'vector'
     """
-    costs = memory_costs(target)
+    costs = _costs(target)
     moved = 2 * paged.tokens * paged.kv_heads * paged.row_bytes
     segment = paged.page_bytes // (paged.kv_heads if paged.kv_layout == "HND" else 1)
     found = [_timed(costs, "vector", moved, segment)]
@@ -149,20 +157,20 @@ def paged_choice(paged: Paged, target: str = "sm_90a") -> Choice:
     return _ranked(costs, found)
 
 
-def routed_choice(routed: Routing, row_bytes: int, reads: int = 1, target: str = "sm_90a") -> Choice:
+def routed_choice(routed: Routing, row_bytes: int, reads: int = 1, target: Costs = "sm_90a") -> Choice:
     """Rank how a grouped product gets its rows: fused into its loads, permuted first, or permuted and padded.
 
     Args:
         routed: The routing.
         row_bytes: Bytes of a row.
         reads: How often the product reads each row: its tiles of columns.
-        target: The target.
+        target: The target, or costs.
 
     Example:
         >>> routed_choice(Routing([[0, 1], [1, 2]], 4, 16), 14336).way
         'fused'
     """
-    costs = memory_costs(target)
+    costs = _costs(target)
     size = CHECK.integer(row_bytes, "row_bytes", 1, 1 << 24)
     times = CHECK.integer(reads, "reads", 1, 1 << 20)
     sort, used = inspector_us(costs, routed.topk_ids.size), min(len(routed.order), routed.tokens) * size
@@ -180,7 +188,7 @@ def routed_choice(routed: Routing, row_bytes: int, reads: int = 1, target: str =
 
 
 def page_choice(
-    lengths: Sequence[int], token_bytes: int, sizes: Sequence[int] = PAGE_SIZES, target: str = "sm_90a"
+    lengths: Sequence[int], token_bytes: int, sizes: Sequence[int] = PAGE_SIZES, target: Costs = "sm_90a"
 ) -> tuple[int, list[tuple[int, int, float, float]]]:
     """Return the page size with which reading and holding sequences cost least, and all sizes with their costs.
 
@@ -191,7 +199,7 @@ def page_choice(
         lengths: Tokens of each sequence, or of a sample of them.
         token_bytes: Contiguous bytes of a token: all heads for ``NHD``, one for ``HND``.
         sizes: Page sizes to compare.
-        target: The target.
+        target: The target, or costs.
 
     Returns:
         The size; and for each size (P, empty tokens, their share of the pages, GB/s).
@@ -201,7 +209,7 @@ def page_choice(
         >>> [row[1] for row in table]
         [0, 12, 36, 84, 116, 308, 564]
     """
-    costs = memory_costs(target)
+    costs = _costs(target)
     size_of = CHECK.integer(token_bytes, "token_bytes", 1, 1 << 30)
     given = CHECK.vector(sizes, "sizes", low=1)
     if not given:
