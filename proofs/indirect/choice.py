@@ -9,6 +9,7 @@ from layoutalg.ground.picture import Shown
 from layoutalg.ground.record import Record
 
 CHECK = Checker("LA941", "this is no choice of ways")
+MOST_MICROSECONDS = 1e15
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,10 @@ class Candidate(Record, code="LA941"):
     bytes: int
     granule: int
     launches: int
+
+    def _validate(self) -> None:
+        if not 0 <= self.microseconds < MOST_MICROSECONDS:
+            raise CHECK.malformed("microseconds", "must be a time", self.microseconds)
 
     def __str__(self) -> str:
         return f"{self.way}: {self.microseconds:.1f} us, {self.bytes} bytes by {self.granule}"
