@@ -107,6 +107,9 @@ def paged_kernel(
         raise CHECK.malformed("capacity", f"must be the {paged.tokens} tokens: only vectors write zeros", most)
     if not paged.tokens:
         raise CHECK.malformed("way", "must be vector: there is no token", way)
+    if direction == "scatter" and paged.tokens % paged.page_size:  # the rest of the last page would be overwritten
+        rule = f"must be vector: the last of {paged.tokens} tokens is not the last of a page of {paged.page_size}"
+        raise CHECK.malformed("way", rule, way)
     return (_by_runs if way == "bulk" else _by_boxes)(paged, direction, target, name)
 
 
@@ -181,9 +184,6 @@ def _divisor(number: int, most: int) -> int:
 
 def _by_runs(paged: Paged, direction: str, target: str, name: str) -> IndirectKernel:
     heads, row, size = _heads(paged), _row_bytes(paged), paged.page_size * _row_bytes(paged)
-    if direction == "scatter" and paged.tokens % paged.page_size:
-        rule = f"must be vector: the last of {paged.tokens} tokens is not the last of a page of {paged.page_size}"
-        raise CHECK.malformed("way", rule, "bulk")
     run = VECTOR_BYTES * _divisor(size // VECTOR_BYTES, STAGE_BYTES // VECTOR_BYTES)
     parts = size // run
     tiles = answer.checked_grid(lambda pages: pages * heads * parts, len(paged.page_table), answer.MOST_BLOCKS // 8)
@@ -237,10 +237,7 @@ def _ring(
 def _by_boxes(paged: Paged, direction: str, target: str, name: str) -> IndirectKernel:
     nhd, gathers, element = paged.kv_layout == "NHD", direction == "gather", paged.element_bytes
     heads = _divisor(paged.kv_heads, STAGE_BYTES // paged.row_bytes) if nhd else 1
-    rows = _divisor(paged.box_rows(256), STAGE_BYTES // (heads * paged.row_bytes))
-    if not gathers and paged.tokens % rows:
-        rule = f"must be vector: the last of {paged.tokens} tokens is not the last of a box of {rows}"
-        raise CHECK.malformed("way", rule, "tma")
+    rows = _divisor(paged.box_rows(paged.page_size), STAGE_BYTES // (heads * paged.row_bytes))
     steps = paged.strides
     order = ("token", "head") if nhd else ("head", "token")
     extents = {"token": paged.page_size, "head": paged.kv_heads}

@@ -90,6 +90,8 @@ def test_vectors_scatter_to_pages(arch, cache, seed):
     cache=caches(shared=False), way=st.sampled_from(["bulk", "tma"]), direction=st.sampled_from(["gather", "scatter"]),
     seed=st.integers(0, 2**31),
 )  # fmt: skip
+@example(Paged([0], 3, 1, 16, 1, "NHD", 1, 1), "tma", "scatter", 0)  # the rest of the page must stay
+@example(Paged([2, 0], 6, 2, 16, 1, "HND", 11, 3), "tma", "gather", 1)
 def test_the_copy_engine_moves_pages(cache, way, direction, seed):
     try:
         paged_kernel(cache, direction, way=way)
