@@ -320,7 +320,7 @@ def indirect_job(run: Run) -> None:
     """Run the parts one after the other in one child."""
     if run.options.rehearse:
         run.compile(rehearsed())
-    names = [name for name in PARTS if name in run.options.only]
+    names = [name for name in PARTS if name in (run.options.only or PARTS)]
     answers = run.each(run_part, names, group=len(names), seconds=run.options.seconds, workers=1)
     rows, faults = [], []
     for name, answer in zip(names, answers, strict=True):
