@@ -25,7 +25,8 @@ class RoutedRows(Routing):
         """Return the kernels for this many ids: ``count`` (beyond 1,024) and ``sort``; with columns also the rows'.
 
         ``permute`` places tokens by ``inverse``, ``unpermute`` adds their rows up with weights; both on the rows of
-        ``order``. No text depends on the ids or their number.
+        ``order``. Texts do not depend on the ids, those of
+        rows only on whether tokens are few.
 
         Args:
             columns: Elements of a row.

@@ -1,6 +1,6 @@
 """What kernels on routed and paged rows share: their value, and how the threads of a block share rows.
 
-Implementation notes: texts do not depend on the number of rows, so that one compiled kernel serves all.
+Implementation notes: texts hardly depend on the number of rows, so that few compiled kernels serve all.
 """
 
 from __future__ import annotations

@@ -16,6 +16,8 @@ from layoutalg.proofs.dtypes import element_type
 from layoutalg.targets.registry import Target
 
 MOST_K = 64
+MANY_VECTORS = 1 << 18
+"""Vectors from which on threads move 8 each: fewer would leave multiprocessors without a block."""
 WAYS = ("push", "pull")
 SUMS = ("bf16", "f16", "f32")
 
@@ -258,12 +260,13 @@ def unpermute_kernel(
 def _checked(
     tokens: object, k: object, rows: object, row_bytes: object, target: str
 ) -> tuple[Target, Share, tuple[int, int, int]]:
-    found, share = answer.checked_target(target), Share.of(_vectors(row_bytes))
+    found, vectors = answer.checked_target(target), _vectors(row_bytes)
     sizes = (
         CHECK.integer(tokens, "tokens", 0, MOST_ROWS), CHECK.integer(k, "k", 1, MOST_K + 1),
         CHECK.integer(rows, "rows", 0, MOST_ROWS),
     )  # fmt: skip
-    if max(sizes[0], sizes[2]) * share.vectors * VECTOR_BYTES > answer.MOST_BYTES or sizes[0] * sizes[1] >= 1 << 31:
+    share = Share.of(vectors, 8 if sizes[0] * vectors >= MANY_VECTORS else 2)
+    if max(sizes[0], sizes[2]) * vectors * VECTOR_BYTES > answer.MOST_BYTES or sizes[0] * sizes[1] >= 1 << 31:
         raise CHECK.malformed("tokens", f"must give arrays of at most {answer.MOST_BYTES} bytes", sizes[0])
     return found, share, sizes
 

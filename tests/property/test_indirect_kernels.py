@@ -17,6 +17,8 @@ from layoutalg.ground.errors import AdmissibilityError, LayoutError
 from layoutalg.proofs.indirect import Paged
 
 pytestmark = pytest.mark.skipif(hostsim.compiler() is None, reason="needs a C++ compiler")
+MANY = 99
+"""Stands for so many tokens that threads move several vectors each."""
 ARCHES = st.sampled_from(["sm_90a", "gfx942"])
 
 
@@ -46,7 +48,12 @@ def test_the_inspector_writes_the_lists_of_routing(arch, experts, block, k, toke
     arch=ARCHES, way=st.sampled_from(["push", "pull"]), tokens=st.integers(0, 40), k=st.integers(1, 9),
     row_bytes=st.sampled_from([16, 48, 192, 272, 1040, 14336, 65600]), seed=st.integers(0, 2**32 - 1),
 )  # fmt: skip
+@example("sm_90a", "push", MANY, 1, 16, 0)
+@example("sm_90a", "pull", MANY, 1, 16, 0)
 def test_rows_go_to_their_places(arch, way, tokens, k, row_bytes, seed):
+    if tokens == MANY:
+        permuted(on_the_cpu, arch, way, 64, 1, 65600, seed)
+        return
     permuted(on_the_cpu, arch, way, tokens if row_bytes < 10000 else tokens % 5, k, row_bytes, seed)
 
 
@@ -55,7 +62,11 @@ def test_rows_go_to_their_places(arch, way, tokens, k, row_bytes, seed):
     arch=ARCHES, dtype=st.sampled_from(["bf16", "f16", "f32"]), tokens=st.integers(0, 20), k=st.integers(1, 9),
     columns=st.sampled_from([8, 24, 136, 7168]), seed=st.integers(0, 2**32 - 1),
 )  # fmt: skip
+@example("sm_90a", "bf16", MANY, 1, 8, 0)
 def test_rows_are_added_with_weights(arch, dtype, tokens, k, columns, seed):
+    if tokens == MANY:
+        unpermuted(on_the_cpu, arch, dtype, 300, 1, 7168, seed)
+        return
     unpermuted(on_the_cpu, arch, dtype, tokens if columns < 1000 else tokens % 4, k, columns, seed)
 
 
