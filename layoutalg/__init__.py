@@ -73,6 +73,8 @@ if TYPE_CHECKING:
     from layoutalg.synth.conversions import conversion
     from layoutalg.synth.conversions.gathers import gather
     from layoutalg.synth.paddings import padding
+    from layoutalg.synth.rewrite import same_movement
+    from layoutalg.synth.search.trials import tune
     from layoutalg.synth.swizzles import swizzle
     from layoutalg.synth.symbolic.call import tensormap
     from layoutalg.synth.wgmma.plan import wgmma
@@ -107,6 +109,8 @@ __getattr__, __dir__ = door(
         "layoutalg.synth.conversions": "conversion",
         "layoutalg.synth.conversions.gathers": "gather",
         "layoutalg.synth.paddings": "padding",
+        "layoutalg.synth.search.trials": "tune",
+        "layoutalg.synth.rewrite": "same_movement",
         "layoutalg.synth.swizzles": "swizzle",
         "layoutalg.synth.symbolic.call": "tensormap",
         "layoutalg.synth.wgmma.plan": "wgmma",
@@ -170,6 +174,7 @@ __all__ = [
     "proofs",
     "right_inverse",
     "routing",
+    "same_movement",
     "suggest",
     "swizzle",
     "synth",
@@ -177,5 +182,6 @@ __all__ = [
     "tensormap",
     "testing",
     "to_text",
+    "tune",
     "wgmma",
 ]

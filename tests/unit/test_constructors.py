@@ -43,9 +43,13 @@ from layoutalg.proofs.indirect import (
     Runs,
 )
 from layoutalg.proofs.listed_access import ListedAccess
+from layoutalg.proofs.movement import term
+from layoutalg.proofs.movement.chains import Step
 from layoutalg.proofs.pipeline.transfers import PRIMITIVES
 from layoutalg.proofs.smem import shared_tile
 from layoutalg.proofs.symbolic import SymbolicProblem
+from layoutalg.proofs.symbolic.dispatch import Branch, Dispatch
+from layoutalg.proofs.symbolic.guard import Guard
 from layoutalg.proofs.symbolic.obligations import obligations
 from layoutalg.proofs.symbolic.residues import Axis, Residues
 from layoutalg.proofs.tcgen05 import Tcgen05Tile, TmemPlan
@@ -88,6 +92,7 @@ from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
 from layoutalg.targets.nvidia.tensormap.versions import accepted_since
 from layoutalg.targets.pipeline_costs import pipeline_costs
 from layoutalg.targets.registry import H200, lookup
+from layoutalg.targets.roofs import roofs
 from layoutalg.targets.target_model import CONSUMERS, LIMITS, model_of
 
 PIPELINE = Pipeline(
@@ -96,6 +101,7 @@ PIPELINE = Pipeline(
     (("A", Buffer(2, 64)),),
     (Role("load", (), (Op("arrive", bar="full", n=1),), ()),),
 )
+MOVED = term("crop", term("input", name="A", shape=(4, 6), dtype="f32"), start=(0, 1), extents=(4, 4))
 WORK = gemm_work(128, 128, 64)
 EXAMPLE = json.loads((Path(__file__).parents[1] / "data" / "examples" / "problem.json").read_text(encoding="utf-8"))
 PLAN = synthesize_tensormap(EXAMPLE)
@@ -142,6 +148,8 @@ VALUES: dict[type, Any] = {
         RAGGED.rules[0],
         RAGGED.copies([20])[0],
         NAMED,
+        Branch((), NAMED),
+        Dispatch(Guard(("K % 8 == 0",)), (Branch((), NAMED),)),
         NAMED.tensor_map,
         NAMED.patch[0],
         NAMED.guard,
@@ -248,6 +256,7 @@ VALUES: dict[type, Any] = {
         LIFETIMES.events[0],
         Candidate_("vector", 1.5, 64, 16, 1),
         Choice((Candidate_("vector", 1.5, 64, 16, 1),), "assumed"),
+        roofs("sm_90a"),
         WORK,
         WORK.ops[1],
         WORK.dependences[0],
@@ -257,6 +266,10 @@ VALUES: dict[type, Any] = {
         PRIMITIVES["mma"],
         Transfer(64, "tma_load", ctas=((0, 1),)),
         Transfer(64, "write").then(Transfer(64, "tma_store")),
+        MOVED,
+        MOVED.kind,
+        MOVED.kind.layout,
+        Step("view.nothing", (), True, MOVED),
     )
 }
 """A valid value of every public dataclass."""

@@ -236,7 +236,6 @@ REFUSED = [
     (lambda p: changed(p, workers=workers(p, 1, warps=3)), "one thread, each warp, or every thread"),
     (lambda p: changed(p, workers=workers(p, 1, registers=100)), "multiple of 8"),
     (lambda p: changed(p, workers=workers(p, 0, equal=2)), "one thread runs everything"),
-    (lambda p: changed(p, pipeline=dataclasses.replace(p.pipeline, reset=2)), "start again"),
     (lambda p: changed(p, pipeline=dataclasses.replace(p.pipeline, barriers=rings(p, 0, 2))), "count of full"),
     (lambda p: changed(p, pipeline=dataclasses.replace(p.pipeline, barriers=rings(p, 1, 0))), "slots of full"),
     (lambda p: changed(p, plans=(("X", p.plans[0][1]),)), "plans"),
