@@ -120,8 +120,23 @@ inline la_u64 converted(const Descriptor& d, la_u64 bits)
 // The box of a copy: elements per dimension, bytes from row to row, where the inner dimension ends.
 struct Box { Descriptor d; la_u32 n[5], pitch; la_u64 inner_limit; };
 
+// A run of bytes has no descriptor: rank 0, its address in the first two coordinates, its bytes in the third.
+Box run_of(const Copy& copy)
+{
+    Box box = {};
+    const la_u32 bytes = (la_u32)copy.coords[2];
+    box.d.base = (la_u64)(la_u32)copy.coords[1] << 32 | (la_u32)copy.coords[0];
+    if (box.d.base % 16 || copy.shared % 16 || bytes % 16 || bytes == 0) fault(MISALIGNED, copy.shared);
+    box.d.rank = 1;
+    box.d.element = 8;
+    box.d.dim[0] = box.inner_limit = box.n[0] = bytes / 8;
+    for (int i = 1; i < 5; ++i) box.n[i] = 1;
+    return box;
+}
+
 Box box_of(const Copy& copy)
 {
+    if (copy.rank == 0) return run_of(copy);
     Box box = {decode(copy.map), {}, 0, 0};
     const Descriptor& d = box.d;
     if (d.rank != copy.rank) fault(BAD_DESCRIPTOR);
@@ -195,7 +210,7 @@ inline void run_chunk(const Box& box, const Copy& copy, const Chunk& chunk)
             if (chunk.where < barrier.address + 8 && barrier.address < chunk.where + chunk.bytes)
                 misused(BARRIER_OVERWRITTEN, barrier.address, 0, 0);
     for (la_u32 e = 0; e < chunk.bytes / d.element; ++e, local += d.element) {
-        const long long x = (long long)copy.coords[0] + chunk.first + e;
+        const long long x = (copy.rank ? (long long)copy.coords[0] : 0) + chunk.first + e;
         const bool inside = chunk.inside && x >= 0 && (la_u64)x < box.inner_limit;
         unsigned char* global = inside ? global_bytes(chunk.row + (la_u64)x * d.element, d.element) : nullptr;
         if (!copy.load) {
@@ -651,6 +666,20 @@ static inline void la_sleep(la_u32 nanoseconds)
         ++la_host::here->run->progress;
         la_host::yield();
     }
+}
+
+static inline void la_bulk_load(
+    la_u32 destination, const void* source, la_u32 bytes, la_u32 barrier, unsigned line = __builtin_LINE())
+{
+    const la_u64 at = (la_u64)(uintptr_t)source;
+    const la_u32 blocks = 1u << la_host::here->rank;
+    la_host::start_load(
+        {true, nullptr, {(int)at, (int)(at >> 32), (int)bytes}, 0, destination, barrier, 0, 0, line, blocks});
+}
+static inline void la_bulk_store(void* destination, la_u32 source, la_u32 bytes, unsigned line = __builtin_LINE())
+{
+    const la_u64 at = (la_u64)(uintptr_t)destination;
+    la_host::start_store({false, nullptr, {(int)at, (int)(at >> 32), (int)bytes}, 0, source, 0, 0, 0, line, 0});
 }
 
 #define LA_HOST_COPIES(many, args, list)                                                                             \

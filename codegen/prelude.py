@@ -225,6 +225,24 @@ __device__ __forceinline__ la_u32 la_pack_f16(float low, float high)
 )
 """What blocks of several roles need besides ``PRELUDE``: arrivals, role barriers, registers, packed halves."""
 
+BULK_PRELUDE = r"""
+#ifndef LA_HOST
+// Runs of bytes between global and shared memory: addresses and bytes are multiples of 16.
+__device__ __forceinline__ void la_bulk_load(la_u32 destination, const void* source, la_u32 bytes, la_u32 barrier)
+{
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+                 :: "r"(destination), "l"(source), "r"(bytes), "r"(barrier) : "memory");
+}
+
+__device__ __forceinline__ void la_bulk_store(void* destination, la_u32 source, la_u32 bytes)
+{
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;"
+                 :: "l"(destination), "r"(source), "r"(bytes) : "memory");
+}
+#endif
+"""
+"""Copies of runs of bytes by the copy engine, without a descriptor (PTX ISA 9.1, ``cp.async.bulk``)."""
+
 CLUSTER_PRELUDE = (
     r"""
 #ifdef LA_HOST

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from layoutalg.bridges.composition import compose, logical_divide
     from layoutalg.bridges.equal import equivalent
     from layoutalg.bridges.inverse import left_inverse, right_inverse
+    from layoutalg.codegen.indirect import paged, routing
     from layoutalg.cute import ComposedLayout, CuteLayout, Morphism, Swizzle
     from layoutalg.f2 import LinearLayout
     from layoutalg.ground.errors import (
@@ -90,6 +91,7 @@ __getattr__, __dir__ = door(
         "layoutalg.bridges.composition": "compose logical_divide",
         "layoutalg.bridges.equal": "equivalent",
         "layoutalg.bridges.inverse": "left_inverse right_inverse",
+        "layoutalg.codegen.indirect": "paged routing",
         "layoutalg.cute": "cute ComposedLayout CuteLayout Morphism Swizzle",
         "layoutalg.f2": "f2 LinearLayout",
         "layoutalg.ground.errors": "AdmissibilityError BudgetError DeviceMismatchError Diagnostic InfeasibleError "
@@ -165,11 +167,13 @@ __all__ = [
     "left_inverse",
     "logical_divide",
     "padding",
+    "paged",
     "parse",
     "piecewise",
     "pipeline",
     "proofs",
     "right_inverse",
+    "routing",
     "same_movement",
     "suggest",
     "swizzle",

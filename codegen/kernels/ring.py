@@ -132,7 +132,7 @@ def origins(tile: Sequence[int], order: Sequence[int], counts: Sequence[int]) ->
     return ", ".join([found[dim] for dim in range(len(tile))])
 
 
-def tiles_of_block(tiles: int, cluster: int = 1) -> str:
+def tiles_of_block(tiles: int | str, cluster: int = 1) -> str:
     """Return the C expression of how many tiles a persistent block takes, or a cluster of blocks together.
 
     Example:

@@ -103,6 +103,10 @@ _sizes = _read_as(
     "a list of sizes such as 64,64",
     lambda text: tuple(map(int, _matched(r"[0-9]{1,18}(,[0-9]{1,18}){0,15}", text).split(","))),
 )
+_page = _read_as(
+    "four sizes such as 16,8,128,2",
+    lambda text: tuple(map(int, _matched(r"[0-9]{1,18}(,[0-9]{1,18}){3}", text).split(","))),
+)
 _seconds = _read_as("a number of seconds, at least 0", lambda text: clock.checked_seconds(float(text), "a budget"))
 _count = _read_as("a whole number, at least 0", lambda text: int(_matched(r"[0-9]{1,1000}", text)))
 _bits = _read_as("4, 8, 16, 32, 64 or 128", lambda text: int(_matched("4|8|16|32|64|128", text)))
@@ -513,6 +517,37 @@ class Checker:
 
 
 @dataclass(frozen=True)
+class Routing(Options):
+    """Where rows go when tokens are routed to experts, padded to blocks, with its certificate checked.
+
+    layoutalg routing "[[2, 0], [0, 2], [2, 1]]" --experts 4 --block 2
+    layoutalg routing topk_ids.npy --experts 128 --block 64 --local 32,63 --json
+    """
+
+    ids: str = argument("experts of each token, [tokens, k]: a JSON list, a .json or .npy file, or -")
+    experts: int = argument("number of experts", "--experts", type=_count, required=True)
+    block: int = argument("rows of a tile (default 64)", "--block", type=_count, default=64)
+    local: Sizes | None = _extents("--local", "first and last expert of this rank: 32,63")
+
+
+@dataclass(frozen=True)
+class Paged(Options):
+    """Where the bytes of a paged sequence are: runs of pages and bytes, who may write, with its certificate checked.
+
+    layoutalg paged "[4, 5, 2]" --page 16,8,128,2 --seq-len 40 --pages 8
+    layoutalg paged table.npy --page 64,1,576,2 --layout HND --json
+    """
+
+    table: str = argument("page table: a JSON list, a .json or .npy file, or -")
+    page: Sizes = argument("tokens of a page, heads, elements of a head, bytes of an element: 16,8,128,2", "--page",
+                           type=_page, required=True)  # fmt: skip
+    layout: str = argument("order in a page (default NHD)", "--layout", choices=("NHD", "HND"), default="NHD")
+    seq_len: int | None = argument("tokens (default: those of all pages)", "--seq-len", type=_count)
+    pages: int | None = argument("pages of the pool (default: up to the highest of the table)", "--pages", type=_count)
+    stride: int | None = argument("bytes from page to page (default: those of a page)", "--stride", type=_count)
+
+
+@dataclass(frozen=True)
 class Validate(Options):
     """Run a plan and compare every byte.
 
@@ -645,7 +680,7 @@ COMMANDS: dict[str, type[Any]] = {
     "explain": Explain, "suggest": Suggest, "banks": Banks, "padding": Padding, "swizzle": Swizzle,
     "convert": Convert, "admissible": Admissible, "factorise": Factorise, "diagnose": Diagnose, "synth": Synth,
     "check": Check, "certify": Certify, "checker": Checker, "verify": Verify, "validate": Validate, "draw": Draw,
-    "emit": Emit, "tune": Tune,
+    "emit": Emit, "tune": Tune, "routing": Routing, "paged": Paged,
     "schema": Schema, "demo": Demo,
 }  # fmt: skip
 KINDS: dict[str, type[Any]] = {"tensormap": SynthTensormap, "wgmma": SynthWgmma}

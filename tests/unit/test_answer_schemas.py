@@ -29,6 +29,7 @@ from layoutalg.ground.record import Record
 from layoutalg.ground.refusal import Broken
 from layoutalg.pipeline import throughput
 from layoutalg.proofs.im2col import ConvolutionProblem
+from layoutalg.proofs.indirect import Lifetimes, Paged, Routing
 from layoutalg.proofs.movement import term
 from layoutalg.proofs.symbolic.checker import prove as prove_symbolic
 from layoutalg.proofs.tensor import Tensor
@@ -46,6 +47,7 @@ from layoutalg.synth import (
 )
 from layoutalg.synth.conversions import conversion
 from layoutalg.synth.im2col import synthesize_im2col
+from layoutalg.synth.indirect import paged_choice
 from layoutalg.synth.rewrite import rewrite
 from layoutalg.synth.search import Trial, Tuned
 from layoutalg.synth.solving import AtLeast, Multiple, least_padding, least_repairs, map_conflicts, nearest_map
@@ -130,6 +132,10 @@ def answers() -> Iterator[Any]:
     yield rewrite(term("transpose", term("input", name="A", shape=(4, 8), dtype="f32"), order=(0, 1)))
     yield throughput(plain_ring(3), {"tma_load": 100.5, "mma": 7})
     yield la.explain("Sw<3,3,3> o 0 o (64,64):(64,1)")
+    yield from (Routing([[2, 0], [0, 1]], 4, 2), Routing([3, 0], 4, 1, (0, 1)))
+    yield from (Paged([3, 1, 3], 16, 8, 128, 2, "HND", 40), Paged([0], 4, 1, 64, 2))
+    yield Lifetimes.of([("s", "allocate", "page 0"), ("s", "use", "page 0")])
+    yield paged_choice(Paged([3, 1], 16, 8, 128, 2))
     yield la.banks(mma_operand("A", (16, 16), (1, 1), 2), "(16,16):(16,1)")
     for other in ("(2,2):(1,2)", "(2,2):(2,1)"):
         yield la.equivalent(la.parse("4:1"), la.parse(other))

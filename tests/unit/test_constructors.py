@@ -31,6 +31,17 @@ from layoutalg.proofs.dtypes import element_type
 from layoutalg.proofs.exchange import Choose, Exchange, Move, Rename, Take
 from layoutalg.proofs.handoff import operand_view
 from layoutalg.proofs.im2col import ConvolutionProblem
+from layoutalg.proofs.indirect import Candidate as Candidate_
+from layoutalg.proofs.indirect import (
+    Choice,
+    Labels,
+    Lifetimes,
+    Paged,
+    PageTable,
+    Permutation,
+    Routing,
+    Runs,
+)
 from layoutalg.proofs.listed_access import ListedAccess
 from layoutalg.proofs.movement import term
 from layoutalg.proofs.movement.chains import Step
@@ -72,6 +83,7 @@ from layoutalg.targets.layouts.amd_instructions import MFMA
 from layoutalg.targets.layouts.nvidia_instructions import MMA, MMA_SP
 from layoutalg.targets.layouts.padding import padded_shared
 from layoutalg.targets.layouts.tile import Tile
+from layoutalg.targets.memory_costs import memory_costs
 from layoutalg.targets.model import Violation
 from layoutalg.targets.nvidia import im2col, tcgen05, tensormap
 from layoutalg.targets.nvidia import wgmma as wgmma_facts
@@ -113,6 +125,8 @@ GATHERED = gather("(32,2):(2,1)", "(32,2):(2,1)", 0, 32, shape=(64,), mechanism=
 EXCHANGED = exchanges(np.array([[[0, 2], [1, 3]]]))
 
 CONVOLVED = synthesize_im2col(ConvolutionProblem(Tensor((2, 8, 8, 64)), (3, 3), 64, 64, padding=(1, 1)))
+
+LIFETIMES = Lifetimes.of([("s", "allocate", "x"), ("s", "free", "x")])
 
 VALUES: dict[type, Any] = {
     type(value): value
@@ -231,6 +245,17 @@ VALUES: dict[type, Any] = {
         PIPELINE.roles[0],
         PIPELINE.roles[0].loop[0],
         pipeline_costs("sm_90a"),
+        memory_costs("sm_90a"),
+        Labels([0, 1, -1], 2),
+        Permutation([1, 0], 2),
+        Runs.of([3, 4, 9]),
+        PageTable([1, 0], 2),
+        Paged([1, 0], 16, 2, 64, 2),
+        Routing([[0, 1]], 2, 4, (0, 1)),
+        LIFETIMES,
+        LIFETIMES.events[0],
+        Candidate_("vector", 1.5, 64, 16, 1),
+        Choice((Candidate_("vector", 1.5, 64, 16, 1),), "assumed"),
         roofs("sm_90a"),
         WORK,
         WORK.ops[1],
