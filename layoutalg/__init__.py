@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from layoutalg.ground.layout import written_by
 from layoutalg.ground.lazy import door
 from layoutalg.ground.picture import drawn_by
+from layoutalg.ground.runnable import kernels_by
 from layoutalg.ground.version import __version__ as __version__
 
 if not (Path(__file__).parent / "synth" / "__init__.py").is_file() and find_spec("layoutalg.synth") is None:
@@ -72,6 +73,7 @@ if TYPE_CHECKING:
     from layoutalg.synth.conversions import conversion
     from layoutalg.synth.conversions.gathers import gather
     from layoutalg.synth.paddings import padding
+    from layoutalg.synth.ragged import ragged
     from layoutalg.synth.swizzles import swizzle
     from layoutalg.synth.symbolic.call import tensormap
     from layoutalg.synth.wgmma.plan import wgmma
@@ -105,6 +107,7 @@ __getattr__, __dir__ = door(
         "layoutalg.synth.conversions": "conversion",
         "layoutalg.synth.conversions.gathers": "gather",
         "layoutalg.synth.paddings": "padding",
+        "layoutalg.synth.ragged.family": "ragged",
         "layoutalg.synth.swizzles": "swizzle",
         "layoutalg.synth.symbolic.call": "tensormap",
         "layoutalg.synth.wgmma.plan": "wgmma",
@@ -112,6 +115,7 @@ __getattr__, __dir__ = door(
 )
 
 drawn_by(lambda value: __getattr__("draw").bundle(value))  # type: ignore[attr-defined]
+kernels_by(lambda value, **options: __getattr__("codegen").kernels.kernel_of(value, **options))  # type: ignore[attr-defined]
 written_by(lambda value, form, **options: __getattr__("to_text")(value, form, **options))  # type: ignore[operator]
 
 __all__ = [
@@ -165,6 +169,7 @@ __all__ = [
     "piecewise",
     "pipeline",
     "proofs",
+    "ragged",
     "right_inverse",
     "suggest",
     "swizzle",

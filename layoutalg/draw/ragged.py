@@ -36,7 +36,7 @@ def draw_ragged(family: RaggedFamily, canvas: Canvas, top: float) -> None:
     canvas.text(left - 10, y - 6, "rows", "s e")
     for size in sizes:
         y = _group(canvas, family, size, (left, y, scale))
-    hatched = "beyond the group's map, filled" if family.strategy == "descriptors" else "rows after the group"
+    hatched = "beyond the group's map, filled" if _clips(family) else "rows after the group"
     note = f"numbers: map: rows copied; hatched: {hatched}; red: rows already copied"
     canvas.text(4, canvas.height + 20, note, "s")
     for rule in family.rules:
@@ -54,9 +54,7 @@ def _group(canvas: Canvas, family: RaggedFamily, size: int, at: tuple[float, flo
     copies = family.copies([size])
     lane, ends = 0, 0
     for copy in copies:
-        boxed = family.rules[0].rows if copy.member == 0 else family.rules[copy.member].rows
-        if family.strategy == "boxes":
-            boxed = copy.rows
+        boxed = family.heights[copy.member]
         overlap = [row for row in range(copy.row, min(size, copy.row + copy.rows)) if taken[row]]
         for row in range(copy.row, min(size, copy.row + copy.rows)):
             taken[row] += 1
@@ -67,7 +65,7 @@ def _group(canvas: Canvas, family: RaggedFamily, size: int, at: tuple[float, flo
         style = f"c{(3 + 5 * copy.member) % LEVELS}"
         title = f"map {copy.member}: rows {copy.row} to {copy.row + copy.rows - 1}"
         if clipped:
-            what = "clipped by the map's extent" if family.strategy == "descriptors" else "read beyond the group"
+            what = "clipped by the map's extent" if _clips(family) else "read beyond the group"
             canvas.box(left + size * scale, y, clipped * scale, 20, "x", f"{clipped} rows {what}")
         canvas.box(left + copy.row * scale, y, copy.rows * scale, 20, style, title)
         canvas.frame(left + copy.row * scale, y, boxed * scale, 20)
@@ -81,6 +79,10 @@ def _group(canvas: Canvas, family: RaggedFamily, size: int, at: tuple[float, flo
     counted += f", {taken.count(0)} never" if 0 in taken else ""
     canvas.text(left + WIDE + 14, top + 40, counted, "s")
     return top + 64 + 22 * max(0, lane)
+
+
+def _clips(family: RaggedFamily) -> bool:
+    return family.strategy in ("clip", "descriptors")
 
 
 @draw_value.register(SymbolicPlan)

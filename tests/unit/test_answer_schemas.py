@@ -115,7 +115,7 @@ def answers() -> Iterator[Any]:
     yield from (la.padding((24, 72), ["rows", "ldmatrix"]), la.padding((8, 8), "rows", form="interval"))
     yield universal_swizzle(8, 128, ["columns", "phases"])
     yield from least_repairs(PROBLEM)[:2]
-    for strategy in ("descriptors", "boxes", "back", "overfetch"):
+    for strategy in ("auto", "exact_pool", "overlap_pool", "shift_back", "descriptors", "overfetch"):
         yield synthesize_ragged(Tensor((1024, 512)), (64, 64), strategy=strategy)
     plan = synthesize_symbolic(SymbolicProblem.of(NAMED, (64, 64)))
     yield plan
