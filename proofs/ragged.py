@@ -5,11 +5,11 @@ rows are a piecewise function from (rule, tile, row of the box) to group rows wi
 exactly once iff this function is injective with image 0 <= row < n; ISL decides both for all n at once. Groups do not
 overlap, so the proof for one covers the tensor.
 
-Strategies. All copy whole tiles; they differ in the rest of a group, r rows.
-``exact_pool``: one map per power of two below T; the rest is a sum of smaller boxes. ``overlap_pool``: the same maps; the
-rest is one box, or two of the same height that overlap. ``shift_back``: one map; the last tile ends with the group, so
-some rows are copied twice (groups of at least T rows). ``auto``: ``shift_back`` for groups of at least T rows, the boxes
-of ``overlap_pool`` for shorter ones. ``clip``: one map in which rows behind the group are out of bounds
+Strategies. All copy whole tiles; they differ in the rest of a group, r rows. ``exact_pool``: one map per power of two
+below T; the rest is a sum of smaller boxes. ``overlap_pool``: the same maps; the rest is one box, or two of the same
+height that overlap. ``shift_back``: one map; the last tile ends with the group, so some rows are copied twice (groups
+of at least T rows). ``auto``: ``shift_back`` for groups of at least T rows, the boxes of ``overlap_pool`` for shorter
+ones. ``clip``: one map in which rows behind the group are out of bounds
 (``proofs.ragged_clip``). ``descriptors``: one map per group with the group's extent; the engine clips the last tile.
 ``overfetch``: one map; the last tile also reads rows after the group, to be discarded.
 """

@@ -1,12 +1,11 @@
 """Rows behind a group made out of bounds: one map of higher rank serves all groups of all sizes.
 
-The copy engine compares every coordinate with its extent, so the ragged dimension, declared 2^30 rows tall, is entered at
-2^30 - size + row: rows from ``size`` on are out of bounds, filled or not written. Further dimensions, each entered so
-that it adds nothing out of bounds, bring the address back: the sums differ from the plain address by 2^64 (law
-``ragged.clip``). That address arithmetic wraps is documented nowhere; ``targets.probes`` says where it was seen.
+The copy engine compares every coordinate with its extent, so the ragged dimension, declared 2^30 rows tall, is entered
+at 2^30 - size + row: rows from ``size`` on are out of bounds, filled or not written. Further dimensions bring the
+address back: it differs from the plain one by 0 or 2^64 (law ``ragged.clip``). That address arithmetic wraps is documented nowhere; ``targets.probes`` says where it was seen.
 
-``read_write`` adds two dimensions and keeps the base; ``write_only`` adds one and moves the base 2^30 rows down, to memory
-that may not be mapped. A negative row would not be masked, so it is refused.
+``read_write`` adds two dimensions and keeps the base; ``write_only`` adds one and moves the base 2^30 rows down, to
+memory that may not be mapped. A negative row would not be masked, so it is refused.
 
 Source: Triton's ragged descriptors (triton_kernels, ragged_tma).
 """
@@ -55,7 +54,10 @@ def moved_base(form: str, pitch: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class ClipPlan(
-    Record, code="LA868", schema="layoutalg/clip-plan/1", json="form axis ragged_dim plan=dense tensormap=fields hex=raw"
+    Record,
+    code="LA868",
+    schema="layoutalg/clip-plan/1",
+    json="form axis ragged_dim plan=dense tensormap=fields hex=raw",
 ):
     """A plan whose ragged dimension ends with the group of each copy.
 
@@ -129,7 +131,7 @@ class ClipPlan(
     def raw(self) -> bytes:
         """The 128 bytes, relative to the tensor's address."""
         raw = hardware.encode(self.tensor_map, target=self.problem.arch)
-        base = (int.from_bytes(raw[:8], "little") + moved_base(self.form, self.pitch)) % 2**64
+        base: int = (int.from_bytes(raw[:8], "little") + moved_base(self.form, self.pitch)) % 2**64
         return base.to_bytes(8, "little") + raw[8:]
 
     def coordinates(self, origin: Sequence[int], offset: int, size: int) -> tuple[tuple[int, ...], ...]:

@@ -10,6 +10,7 @@ import functools
 import json
 from dataclasses import dataclass
 from importlib import resources
+from typing import Any
 
 from layoutalg.ground.check import Checker
 from layoutalg.ground.record import Record
@@ -55,7 +56,7 @@ def clip_probe(target: str) -> ClipProbe | None:
 
 
 @functools.cache
-def _probes() -> dict[str, dict[str, dict[str, object]]]:
+def _probes() -> dict[str, dict[str, dict[str, Any]]]:
     text = (resources.files("layoutalg.targets") / "probes.json").read_text(encoding="utf-8")
-    found: dict[str, dict[str, dict[str, object]]] = json.loads(text)
+    found: dict[str, dict[str, dict[str, Any]]] = json.loads(text)
     return found

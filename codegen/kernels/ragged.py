@@ -1,8 +1,8 @@
 """Kernels of ragged tensors: a schedule from sizes in device memory, then tiles through a ring of stages.
 
-Two launches and no synchronisation with the host: ``schedule_kernel`` lists the tiles, and the blocks of the second kernel
-take them in turns. Loads take whole tiles, also the last of a group: the rows behind it are discarded, and lie in the
-tensor or are filled. Stores write the rows of the group alone, by the strategy of the family.
+Two launches and no synchronisation with the host: ``schedule_kernel`` lists the tiles, and the blocks of the second
+kernel take them in turns. Loads take whole tiles, also the last of a group: the rows behind it are discarded, and lie
+in the tensor or are filled. Stores write the rows of the group alone, by the strategy of the family.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from layoutalg.codegen.cuda import MAP_TYPE, STORE, issue_text
+from layoutalg.codegen.cuda import MAP_TYPE, issue_text
 from layoutalg.codegen.kernel import KernelSource, checked_name
 from layoutalg.codegen.kernels import answer
 from layoutalg.codegen.kernels.answer import CHECK, PERSISTENT_GRID
@@ -33,6 +33,7 @@ from layoutalg.codegen.kernels.schedule import (
 from layoutalg.codegen.launch import place_map
 from layoutalg.codegen.pipeline.emission import Emitted, emit
 from layoutalg.codegen.pipeline.program import Loop, Program, Worker
+from layoutalg.codegen.plans import upheld
 from layoutalg.cute import CuteLayout
 from layoutalg.ground.record import Checked
 from layoutalg.proofs.dtypes import element_type
@@ -165,7 +166,7 @@ class RaggedKernel(Checked):
         smem = self.kernel.dynamic_smem_bytes
         return "\n".join([
             f"kernel        {self.kernel.name} for {self.kernel.arch}: {self.what}",
-            f"launch        {self.scheduler.name}: {self.groups} groups by {self.given}, at most {self.most_tiles} tiles",
+            f"schedule      {self.scheduler.name}: {self.groups} groups by {self.given}, up to {self.most_tiles} tiles",
             f"launch        1 to {self.blocks} blocks of {self.kernel.threads} threads, {smem} bytes of shared memory",
         ])  # fmt: skip
 
@@ -185,7 +186,7 @@ def ragged_kernel(
 ) -> RaggedKernel:
     """Return the kernel that copies the groups of a ragged matrix, their sizes read from device memory.
 
-    Mathematically: ``into[placed[g] + i] = from[offsets[g] + i]`` for the rows i of each group; nothing else is written.
+    Mathematically: ``into[placed[g] + i] = from[offsets[g] + i]`` for the rows i of each group, and nothing else.
 
     Args:
         family: The maps of one side, of a matrix whose rows are ragged.
@@ -296,17 +297,15 @@ def _concrete(family: RaggedFamily, sizes: Mapping[str, int] | None) -> RaggedFa
 
 
 def _dense(plan: object) -> TensorMapPlan:
-    dense = plan.dense if isinstance(plan, ClipPlan) else plan
-    assert isinstance(dense, TensorMapPlan)
-    return dense
+    return CHECK.kind(plan.dense if isinstance(plan, ClipPlan) else plan, TensorMapPlan, "plan")
 
 
 def _sides(family: RaggedFamily, into_rows: int | None) -> tuple[TensorMapPlan, tuple[TensorMapPlan | ClipPlan, ...]]:
     """The plan that loads whole tiles, and those that store."""
-    load = _turned(_dense(family.plans[0]), "load", None)
+    load = upheld(_turned(_dense(family.plans[0]), "load", None))
     stores: list[TensorMapPlan | ClipPlan] = []
     for plan in family.plans:
-        store = _turned(_dense(plan), "store", into_rows)
+        store = upheld(_turned(_dense(plan), "store", into_rows))
         stores.append(ClipPlan.of(store, family.axis, plan.form) if isinstance(plan, ClipPlan) else store)
     return load, tuple(stores)
 
@@ -337,7 +336,6 @@ def _store(plan: TensorMapPlan | ClipPlan, name: str) -> str:
         return mover(plan, name, f"Stores a box of {plan.problem.tile[0]} rows.")
     rank, more = plan.tensor_map.rank, ", row + rows" + (f", {TALL}" if plan.form == "read_write" else "")
     call = f"la_tma_store_{rank}d(map, {{address}}, {{coords}}{more});"
-    assert STORE.startswith("la_tma_store_")
     return (
         f"\n// Stores the first rows of a tile: the others are beyond 2^30 in the map.\n"
         f"__device__ __forceinline__ void {name}(\n"
@@ -410,9 +408,7 @@ def ragged_copy_kernel(
         layout: Any = CuteLayout((height, inner), (inner, 1))
         if width > inner:
             layout = CuteLayout((height, (inner, width // inner)), (inner, (1, inner * height)))
-        found.append(
-            ragged(tensor, groups, (height, width), layout, strategy, target=target, multiple=multiple)
-        )
+        found.append(ragged(tensor, groups, (height, width), layout, strategy, target=target, multiple=multiple))
     return ragged_kernel(found[0], *found[1:], **options)
 
 

@@ -1,7 +1,7 @@
 """Transposes of ragged matrices: rows of groups become columns, the groups side by side.
 
-Copies start 16-byte aligned along the rows of the result, so every group size is a multiple of 16 bytes of elements. That
-leaves at most 8 rests of a tile of 128 bytes: each has a map of its own, and its store needs no predicate.
+Copies start 16-byte aligned along the rows of the result, so every group size is a multiple of 16 bytes of elements.
+That leaves at most 8 rests of a tile of 128 bytes: each has a map of its own, and its store needs no predicate.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def ragged_transpose_kernel(
         Worker((Loop("load", (("loop[2]", TAKE + taken),)),), elected=True, start=AHEAD),
         Worker((Loop("turn", bodies),), threads // LANES, start=numbers.declared().replace("    const", "const")),
     )
-    maps = tuple([(MAP_TYPE, "from"), *[(MAP_TYPE, f"into{number}") for number in range(len(rests))]])
+    maps = ((MAP_TYPE, "from"), *[(MAP_TYPE, f"into{number}") for number in range(len(rests))])
     program = Program(
         turn_pipeline(stages, leaving, threads // LANES, tile * tile * size), workers,
         (*maps, ("const int*", "schedule"), ("int", PERSISTENT_GRID)), TRIPS, plans=(("A", load), ("B", stores[0])),

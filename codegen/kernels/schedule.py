@@ -3,12 +3,12 @@
 The host knows neither sizes nor the number of tiles. It allocates for the tight bound: n rows in G groups have at most
 ``tile_bound(n, G, T)`` tiles of T rows. A schedule is int32: four words (tiles, rows of a tile, what is wrong, tiles
 across), then four for each tile: its first row, its rows, its group, its first row in the result. Groups without rows
-have no tile. What is wrong is 0, or 1 plus the first group whose size is negative, no multiple, too short, or ends beyond
-the tensor; then there are no tiles.
+have no tile. What is wrong is 0, or 1 plus the first group whose size is negative, no multiple, too short, or ends
+beyond the tensor; then there are no tiles.
 
 Implementation notes: every block scans all groups in shared memory, then writes its share of the tiles, each found by
-binary search; so the blocks need not meet. Of several tile heights the kernel takes the one with the fewest tiles, by the
-sizes themselves: tiles have equal bytes, so that is the least traffic.
+binary search; so the blocks need not meet. Of several tile heights the kernel takes the one with the fewest tiles, by
+the sizes themselves: tiles have equal bytes, so that is the least traffic.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ extern "C" __global__ void __launch_bounds__({threads}) {name}({signature})
     long long* const sums = (long long*)(la_shared() + {sums});
     const int t = threadIdx.x, from = t * {each} < {groups} ? t * {each} : {groups};
     const int to = from + {each} < {groups} ? from + {each} : {groups};
-    static const int heights[{heights}] = {{{height_list}}}, across[{heights}] = {{{across_list}}};
+    static const la_u32 heights[{heights}] = {{{height_list}}};
+    static const int across[{heights}] = {{{across_list}}};
 {rows}
     // What is wrong, and the tiles of each height; partial sums of the threads are added by halves.
     for (int h = 0; h < {heights}; ++h) sums[h * {threads} + t] = 0;
@@ -47,7 +48,7 @@ extern "C" __global__ void __launch_bounds__({threads}) {name}({signature})
             && (size == 0 || size >= {least});
         if (!fits && g < bad) bad = g;
         for (int h = 0; h < {heights}; ++h)
-            sums[h * {threads} + t] += fits ? (size + heights[h] - 1) / heights[h] : 0;
+            sums[h * {threads} + t] += fits ? ((la_u32)size + heights[h] - 1) / heights[h] : 0;
     }}
     sums[{heights} * {threads} + t] = bad;
     __syncthreads();
@@ -62,17 +63,19 @@ extern "C" __global__ void __launch_bounds__({threads}) {name}({signature})
     int best = 0;
     for (int h = 1; h < {heights}; ++h)
         if (sums[h * {threads}] * across[h] < sums[best * {threads}] * across[best]) best = h;
-    const int tile = heights[best], none = (int)sums[{heights} * {threads}];
+    const la_u32 tile = heights[best];
+    const int none = (int)sums[{heights} * {threads}];
     __syncthreads();
 
     // The first tile of each group: a scan over the threads, then over the groups of each.
     long long mine = 0;
-    for (int g = from; g < to; ++g) mine += none < {groups} ? 0 : (begins[g + 1] - begins[g] + tile - 1) / tile;
+    for (int g = from; g < to && none == {groups}; ++g)
+        mine += ((la_u32)(begins[g + 1] - begins[g]) + tile - 1) / tile;
     {scan}
     int next = (int)(sums[t] - mine);
     for (int g = from; g < to; ++g) {{
         firsts[g] = next;
-        next += none < {groups} ? 0 : (int)((begins[g + 1] - begins[g] + tile - 1) / tile);
+        if (none == {groups}) next += (int)(((la_u32)(begins[g + 1] - begins[g]) + tile - 1) / tile);
     }}
     if (t == {threads} - 1) firsts[{groups}] = (int)sums[t];
     __syncthreads();

@@ -59,7 +59,9 @@ def _clipped(trial: Trial, form: str) -> None:
     turns = 1 if form == "read_write" else 0
     trial.claim(at == base + (offset + row) * pitch + turns * 2**64, "the address, in 64 bits")
     inside = every(ragged >= 0, ragged < ragged_clip.TALL)
-    trial.claim(some(every(inside, row < size), every(ragged >= ragged_clip.TALL, row >= size)), "inside iff row < size")
+    trial.claim(
+        some(every(inside, row < size), every(ragged >= ragged_clip.TALL, row >= size)), "inside iff row < size"
+    )
 
 
 @law("ragged.clip", Z3, "all bases, pitches, groups of up to 2^30 rows, all rows from 0 on; as integers, so in 64 bits")

@@ -7,7 +7,8 @@ function of absolute addresses (measured), its rows land where the tile expects 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -97,19 +98,25 @@ def ragged(
     """
     many, sizes = _groups(groups)
     CHECK.choice(strategy, "strategy", STRATEGIES)
+    first, *rest = ("auto", "clip", "descriptors") if strategy == "auto" else (strategy,)
     given = {"axis": axis, "direction": direction, "target": target, "multiple": multiple, **options}
-    refused: InadmissibleError | None = None
-    for each in ("auto", "clip", "descriptors") if strategy == "auto" else (strategy,):
-        try:
-            family = synthesize_ragged(tensor, tile, smem, strategy=each, **given)
-        except InadmissibleError as error:
-            refused = refused or error
-            continue
-        found = replace(family, groups=many, sizes=sizes)
-        if sizes:
-            found.copies()  # refuses sizes that do not fit
-        return found
-    assert refused is not None
+    try:
+        family = synthesize_ragged(tensor, tile, smem, strategy=first, **given)
+    except InadmissibleError as error:
+        family = _instead(error, rest, lambda each: synthesize_ragged(tensor, tile, smem, strategy=each, **given))
+    found = replace(family, groups=many, sizes=sizes)
+    if sizes:
+        found.copies()  # refuses sizes that do not fit
+    return found
+
+
+def _instead(
+    refused: InadmissibleError, strategies: Sequence[str], find: Callable[[str], RaggedFamily]
+) -> RaggedFamily:
+    """The family of the first further strategy that has one; otherwise the refusal of the first."""
+    for each in strategies:
+        with suppress(InadmissibleError):
+            return find(each)
     raise refused
 
 
@@ -118,7 +125,9 @@ def _groups(groups: object) -> tuple[int | None, tuple[int, ...]]:
     if groups is None or (isinstance(groups, str) and groups.isidentifier()):
         return None, ()
     if isinstance(groups, str) or not hasattr(groups, "__len__"):
-        return CHECK.integer(groups, "groups", 1, 1 << 31, "must be a number of groups, their sizes, a name or None"), ()
+        return CHECK.integer(
+            groups, "groups", 1, 1 << 31, "must be a number of groups, their sizes, a name or None"
+        ), ()
     ends = group_offsets(groups, argument="groups")
     return len(ends) - 1, tuple((ends[1:] - ends[:-1]).tolist())
 
@@ -201,7 +210,9 @@ def _clipped(
     probe = clip_probe(target)
     if probe is None or asked not in probe.forms or size not in probe.element_bytes:
         shown = "no probe has run" if probe is None else f"the probe showed {', '.join(probe.forms)}"
-        text = f"{target}, {asked} of {size}-byte elements: that addresses wrap at 2^64 is documented nowhere, and {shown}"
+        text = (
+            f"{target}, {asked} of {size}-byte elements: that addresses wrap at 2^64 is documented nowhere, and {shown}"
+        )
         raise _refused(source, "PROBE", text)
     plan = _whole(source, tile, smem, axis, tile[axis], options)
     if not isinstance(plan, TensorMapPlan):

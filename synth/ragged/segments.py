@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from layoutalg.ground import memory
 from layoutalg.proofs.groups import group_offsets
@@ -13,7 +14,7 @@ Boxes = list[tuple[int, int]]
 
 
 def boxes(segment_rows: int | Sequence[int], tile_rows: int, strategy: str) -> Boxes | list[Boxes]:
-    """Return the boxes that copy a segment, as (rows, first row): whole tiles, then what the strategy takes for the rest.
+    """Return the boxes that copy a segment, as (rows, first row): whole tiles, then the boxes of the rest.
 
     The fewest boxes: of a partition into powers of two up to T (``exact_pool``); of a cover of the rest by such boxes
     (``overlap_pool``); of any cover by boxes of at most T rows (``shift_back`` from T rows on; shorter segments are
@@ -40,7 +41,7 @@ def boxes(segment_rows: int | Sequence[int], tile_rows: int, strategy: str) -> B
     one = not hasattr(segment_rows, "__len__")
     sizes = [CHECK.integer(segment_rows, "segment_rows", 0)] if one else segment_rows
     ends = group_offsets(sizes, argument="segment_rows").tolist()
-    lengths = [end - start for start, end in zip(ends, ends[1:], strict=False)]
+    lengths = [end - start for start, end in pairwise(ends)]
     memory.reserve("the boxes", sum([length // tile + tile.bit_length() for length in lengths]), 160)
     found = [_boxes(length, tile, strategy) for length in lengths]
     return found[0] if one else found

@@ -208,7 +208,7 @@ def test_no_text_of_a_plan_that_does_not_hold(case: str) -> None:
 def test_what_stands_for_several_plans_says_where_they_are() -> None:
     symbolic = tensormap_of(Tensor(("M", "K"), assume=("K % 8 == 0",)), (64, 64))
     family = synth.synthesize_ragged(Tensor((1024, 512)), (64, 64), strategy="exact_pool")
-    for write in (host.host_map, cuda.load_kernel, lambda value: exports.export(value, "cpp")):
+    for write in (host.host_map, cuda.load_kernel, lambda value: exports.export(value, "gluon")):
         with pytest.raises(MalformedError, match=r"use plan\.specialise\(\.\.\.\) for concrete sizes"):
             write(symbolic)
         with pytest.raises(MalformedError, match=r"use one of family\.plans"):
