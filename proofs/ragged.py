@@ -146,7 +146,7 @@ class OverRead(Record, code="LA865"):
 @dataclass(frozen=True, slots=True)
 class RaggedFamily(
     Record, Shown, Runnable, code="LA865", schema="layoutalg/ragged-family/1",
-    json="strategy axis tile_rows plans rules stated least_rows multiple? rows? groups? sizes? certificate",
+    json="strategy axis tile_rows plans rules stated least_rows multiple? rows? groups? sizes? over_read certificate",
 ):  # fmt: skip
     """Maps that copy all tiles of a ragged tensor.
 

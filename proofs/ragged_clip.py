@@ -2,7 +2,8 @@
 
 The copy engine compares every coordinate with its extent, so the ragged dimension, declared 2^30 rows tall, is entered
 at 2^30 - size + row: rows from ``size`` on are out of bounds, filled or not written. Further dimensions bring the
-address back: it differs from the plain one by 0 or 2^64 (law ``ragged.clip``). That address arithmetic wraps is documented nowhere; ``targets.probes`` says where it was seen.
+address back: it differs from the plain one by 0 or 2^64 (law ``ragged.clip``). That address arithmetic wraps is
+documented nowhere; ``targets.probes`` says where it was seen.
 
 ``read_write`` adds two dimensions and keeps the base; ``write_only`` adds one and moves the base 2^30 rows down, to
 memory that may not be mapped. A negative row would not be masked, so it is refused.

@@ -34,6 +34,7 @@ from layoutalg.codegen.launch import place_map
 from layoutalg.codegen.pipeline.emission import Emitted, emit
 from layoutalg.codegen.pipeline.program import Loop, Program, Worker
 from layoutalg.codegen.plans import upheld
+from layoutalg.codegen.portable import TENSOR_PRELUDE
 from layoutalg.cute import CuteLayout
 from layoutalg.ground.record import Checked
 from layoutalg.proofs.dtypes import element_type
@@ -97,6 +98,12 @@ class RaggedKernel(Checked):
     def kernel(self) -> KernelSource:
         """The kernel that moves tiles: its text and the numbers of a launch."""
         return replace(self.emitted.kernel, grid=PERSISTENT_GRID)
+
+    @property
+    def text(self) -> str:
+        """Both kernels in one file."""
+        body = self.scheduler.text.removeprefix(TENSOR_PRELUDE)
+        return f"{self.kernel.text}\n{body}"
 
     @property
     def schedule_words(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from dataclasses import replace
 
 from layoutalg.draw.canvas import LEVELS, Canvas, Cell, cut, draw_value, many
 from layoutalg.ground.conditions import divisible
@@ -51,7 +52,7 @@ def _group(canvas: Canvas, family: RaggedFamily, size: int, at: tuple[float, flo
     canvas.box(left, top, size * scale, 20, "z", f"a group of {size} rows")
     canvas.frame(left, top, size * scale, 20)
     taken = [0] * size
-    copies = family.copies([size])
+    copies = replace(family, groups=None).copies([size])
     lane, ends = 0, 0
     for copy in copies:
         boxed = family.heights[copy.member]

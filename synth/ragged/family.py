@@ -128,7 +128,7 @@ def _groups(groups: object) -> tuple[int | None, tuple[int, ...]]:
         return CHECK.integer(
             groups, "groups", 1, 1 << 31, "must be a number of groups, their sizes, a name or None"
         ), ()
-    ends = group_offsets(groups, argument="groups")
+    ends = group_offsets(groups)
     return len(ends) - 1, tuple((ends[1:] - ends[:-1]).tolist())
 
 
