@@ -35,12 +35,14 @@ from layoutalg.piecewise import PiecewiseLayout, PointSet
 from layoutalg.proofs.groups import MOST_ROWS, checked_offsets, group_offsets
 from layoutalg.proofs.ragged_clip import ClipPlan
 from layoutalg.proofs.symbolic.plan import SymbolicPlan
+from layoutalg.proofs.tensor import Size
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.targets.nvidia import tensormap as hardware
 from layoutalg.targets.nvidia.tensormap import limits
 
 CHECK = Checker("LA865", "invalid ragged family")
 STRATEGIES = ("auto", "exact_pool", "overlap_pool", "shift_back", "clip", "descriptors", "overfetch")
+MOST_TILE_ROWS = 1 << 22
 POOLED = ("auto", "exact_pool", "overlap_pool")
 """Strategies with smaller boxes."""
 Plan: TypeAlias = TensorMapPlan | SymbolicPlan | ClipPlan
@@ -96,6 +98,11 @@ class RaggedCopies(Sequence[RaggedCopy]):
     """
 
     table: IntArray
+
+    def __post_init__(self) -> None:
+        table: object = self.table
+        if not isinstance(table, np.ndarray) or table.dtype != np.int64 or table.ndim != 2 or table.shape[1] != 5:
+            raise CHECK.malformed("table", "must be int64[copies, 5]", table)
 
     @property
     def columns(self) -> dict[str, IntArray]:
@@ -182,10 +189,12 @@ class RaggedFamily(
 
     def _validate(self) -> None:
         CHECK.choice(self.strategy, "strategy", STRATEGIES)
-        for name in ("tile_rows", "least_rows", "multiple", "rows"):
+        for name in ("least_rows", "multiple", "rows"):
             CHECK.integer(getattr(self, name), name, 1)
+        CHECK.integer(self.tile_rows, "tile_rows", 1, MOST_TILE_ROWS)
         if not self.plans or len(self.rules) < len(self.plans):
             raise CHECK.malformed("rules", "must use every plan", len(self.rules))
+        CHECK.integer(self.axis, "axis", 0, min(len(_tensor(plan)[0]) for plan in self.plans))
 
     @property
     def members(self) -> tuple[Plan, ...]:
@@ -201,13 +210,11 @@ class RaggedFamily(
     def over_read(self) -> OverRead:
         """Rows and bytes that loads read behind a group, at most, and how many of them lie behind the tensor."""
         rows = self.tile_rows - gcd(self.multiple, self.tile_rows) if self.strategy == "overfetch" else 0
-        plan = self.plans[0]
-        problem = plan.problem.pattern if isinstance(plan, SymbolicPlan) else plan.problem
-        pitch = plan.problem.tensor.strides[self.axis] if isinstance(plan, SymbolicPlan) else 0
-        if not isinstance(plan, SymbolicPlan):
-            pitch = problem.global_strides[self.axis]
-        known = pitch * hardware.element_bytes(problem.dtype) if isinstance(pitch, int) else None
-        return OverRead(rows, None if known is None and rows else rows * (known or 0))
+        strides, dtype = _tensor(self.plans[0])
+        pitch = strides[self.axis]
+        if rows and not isinstance(pitch, int):
+            return OverRead(rows, None)
+        return OverRead(rows, rows * pitch * hardware.element_bytes(dtype) if rows else 0)
 
     def copies(self, sizes: object = None, *, offsets: object = None) -> RaggedCopies:
         """Return the tiles of these consecutive groups; the other dimensions are tiled as usual.
@@ -285,6 +292,13 @@ class RaggedFamily(
         if self.certificate:
             lines.append(f"  proof       by {self.certificate['engine']}, for every group size")
         return "\n".join(lines)
+
+
+def _tensor(plan: Plan) -> tuple[tuple[Size, ...], str]:
+    """Element strides and type of a plan's tensor."""
+    if isinstance(plan, SymbolicPlan):
+        return plan.problem.tensor.strides, plan.problem.tensor.dtype
+    return plan.problem.global_strides, plan.problem.dtype
 
 
 def tail(strategy: str, tile_rows: int, rest: int, whole: bool) -> tuple[Piece, ...]:

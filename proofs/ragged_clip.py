@@ -21,7 +21,6 @@ from layoutalg.ground.check import Checker
 from layoutalg.ground.record import Record
 from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
 from layoutalg.targets.nvidia import tensormap as hardware
-from layoutalg.targets.nvidia.tensormap import limits
 
 CHECK = Checker("LA868", "invalid clipped map")
 FORMS = ("read_write", "write_only")
@@ -78,9 +77,10 @@ class ClipPlan(
         CHECK.choice(self.form, "form", FORMS)
         if self.form == "write_only" and self.direction == "load":
             raise CHECK.malformed("form", "must be read_write for loads: the other base may not be mapped", self.form)
-        CHECK.integer(self.ragged_dim, "ragged_dim", 1, len(self.dense.tensor_map.dims))
-        if self.dense.tensor_map.rank + 2 - (self.form == "write_only") > limits.MAX_RANK:
-            raise CHECK.malformed("dense", f"must leave room for further dimensions, of {limits.MAX_RANK}", self.dense)
+        place = CHECK.integer(self.ragged_dim, "ragged_dim", 1, len(self.dense.origin_map))
+        if self.dense.origin_map[place] != ((self.axis, 1, 1),):
+            raise CHECK.malformed("axis", f"must move coordinate {place} of the map, alone", self.axis)
+        self.raw  # noqa: B018 - refuses a map of too many dimensions, or whose pitch has no counterpart
 
     @classmethod
     def of(cls, dense: TensorMapPlan, axis: int, form: str = "read_write") -> ClipPlan:
@@ -145,6 +145,7 @@ class ClipPlan(
         """
         CHECK.integer(origin[self.axis], f"origin[{self.axis}]", 0)
         CHECK.integer(size, "size", 0, TALL + 1)
+        CHECK.integer(offset, "offset", 0, WIDE - size)
         found = []
         for coords in self.dense.coordinates(origin):
             ragged, *more = coordinates(self.form, offset, size, coords[self.ragged_dim])

@@ -26,7 +26,7 @@ from layoutalg.proofs.ragged import (
     prove_coverage,
     rules_of,
 )
-from layoutalg.proofs.ragged_clip import ClipPlan
+from layoutalg.proofs.ragged_clip import FORMS, TALL, ClipPlan
 from layoutalg.proofs.smem import shared_tile
 from layoutalg.proofs.symbolic.checker import guard_implies_quickly
 from layoutalg.proofs.symbolic.plan import SymbolicPlan, evaluated
@@ -164,6 +164,7 @@ def synthesize_ragged(
         )
     extents = CHECK.vector(tile, "tile", len(source.shape))
     CHECK.integer(multiple, "multiple", 1, limits.MAX_DIM + 1)
+    CHECK.choice(form, "form", ("", *FORMS))
     if not options.keys() <= {*_OPTIONS, "swizzle", "axes"}:
         raise CHECK.malformed("options", f"may be form, swizzle, axes, {', '.join(_OPTIONS)}", sorted(options))
     if SIZE in source.names:
@@ -217,6 +218,10 @@ def _clipped(
     plan = _whole(source, tile, smem, axis, tile[axis], options)
     if not isinstance(plan, TensorMapPlan):
         raise _refused(source, "PROBE", "sizes must be numbers: a clipped map has the pitch in two fields")
+    if source.shape[axis] > TALL:
+        raise _refused(source, "DIM_RANGE", f"a clipped map has at most {TALL} rows, not {source.shape[axis]}")
+    if plan.tensor_map.rank + 2 - (form == "write_only") > limits.MAX_RANK:
+        raise _refused(source, "RANK", f"the map has {plan.tensor_map.rank} dimensions, a clipped one more than 5")
     return ClipPlan.of(plan, axis, form)
 
 

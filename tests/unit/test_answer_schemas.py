@@ -28,6 +28,7 @@ from layoutalg.ground.record import Record
 from layoutalg.ground.refusal import Broken
 from layoutalg.pipeline import throughput
 from layoutalg.proofs.im2col import ConvolutionProblem
+from layoutalg.proofs.ragged_clip import ClipPlan
 from layoutalg.proofs.symbolic.checker import prove as prove_symbolic
 from layoutalg.proofs.tensor import Tensor
 from layoutalg.synth import (
@@ -117,6 +118,8 @@ def answers() -> Iterator[Any]:
     yield from least_repairs(PROBLEM)[:2]
     for strategy in ("auto", "exact_pool", "overlap_pool", "shift_back", "descriptors", "overfetch"):
         yield synthesize_ragged(Tensor((1024, 512)), (64, 64), strategy=strategy)
+    clipped = ClipPlan.of(synthesize_tensormap(TensorMapProblem.of(Tensor((1024, 512)), (64, 64), "(64,64):(64,1)")), 0)
+    yield from (clipped, la.ragged(Tensor((1024, 512)), [70, 0, 64], (64, 64), multiple=2))
     plan = synthesize_symbolic(SymbolicProblem.of(NAMED, (64, 64)))
     yield plan
     yield prove_symbolic(plan)
@@ -236,6 +239,7 @@ VALUES = {
     "Kind": "fact", "Multiply": "fact", "ReadPattern": "fact", "Target": "fact", "Law": "law",
     "Patch": "line of PTX", "KernelSource": "source text", "ArrayKernel": "source text",
     "MatmulKernel": "source text", "AttentionKernel": "source text", "Emitted": "source text",
+    "RaggedKernel": "source text",
     "Form": "argument of a kernel", "Work": "argument of a schedule", "DeviceInfo": "device",
     "WgmmaTiles": "argument of a kernel",
     "Multiple": "condition, as it was given", "AtLeast": "condition, as it was given",

@@ -33,6 +33,7 @@ from layoutalg.proofs.handoff import operand_view
 from layoutalg.proofs.im2col import ConvolutionProblem
 from layoutalg.proofs.listed_access import ListedAccess
 from layoutalg.proofs.pipeline.transfers import PRIMITIVES
+from layoutalg.proofs.ragged_clip import ClipPlan
 from layoutalg.proofs.smem import shared_tile
 from layoutalg.proofs.symbolic import SymbolicProblem
 from layoutalg.proofs.symbolic.obligations import obligations
@@ -75,6 +76,7 @@ from layoutalg.targets.nvidia.accesses import access_form
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
 from layoutalg.targets.nvidia.tensormap.versions import accepted_since
 from layoutalg.targets.pipeline_costs import pipeline_costs
+from layoutalg.targets.probes import ClipProbe
 from layoutalg.targets.registry import H200, lookup
 from layoutalg.targets.target_model import CONSUMERS, LIMITS, model_of
 
@@ -127,6 +129,10 @@ VALUES: dict[type, Any] = {
         RAGGED,
         RAGGED.rules[0],
         RAGGED.copies([20])[0],
+        RAGGED.copies([20]),
+        RAGGED.over_read,
+        ClipPlan.of(PLAN, 0),
+        ClipProbe("H200", "580", "2026-01-01", ("read_write load",), (1, 2)),
         NAMED,
         NAMED.tensor_map,
         NAMED.patch[0],

@@ -220,7 +220,8 @@ def test_what_stands_for_several_plans_says_where_they_are() -> None:
 BEHIND = {
     # parts of texts, written for a caller that has asked
     "converted", "prelude", "sizes", "smem_bytes", "fitting", "title", "origin_parameters", "refusal_text",
-    "issue_text", "cpp_text", "cute_dsl_text", "gluon_text", "mlir_text", "ptx_text", "mover", "vectors",
+    "issue_text", "cpp_text", "cute_dsl_text", "gluon_text", "mlir_text", "ptx_text", "symbolic_cpp", "symbolic_ptx",
+    "mover", "vectors",
     "run_tile", "tile_pipeline",
     # numbers of a launch
     "base_align", "image_bytes", "launchable", "origin_arguments",
