@@ -37,11 +37,11 @@ def further_pitches(form: str, pitch: Any) -> tuple[Any, ...]:
     return (pitch, WRAP - pitch) if form == "read_write" else (pitch,)
 
 
-def coordinates(form: str, offset: Any, size: Any, row: Any) -> tuple[Any, ...]:
+def clipped_coordinates(form: str, offset: Any, size: Any, row: Any) -> tuple[Any, ...]:
     """Return the coordinates of a group's row: in the ragged dimension, then in the further ones.
 
     Example:
-        >>> coordinates("read_write", 300, 70, 64) == (2**30 - 6, 370, 2**30)
+        >>> clipped_coordinates("read_write", 300, 70, 64) == (2**30 - 6, 370, 2**30)
         True
     """
     return (TALL - size + row, offset + size, TALL)[: 3 if form == "read_write" else 2]
@@ -148,6 +148,6 @@ class ClipPlan(
         CHECK.integer(offset, "offset", 0, WIDE - size)
         found = []
         for coords in self.dense.coordinates(origin):
-            ragged, *more = coordinates(self.form, offset, size, coords[self.ragged_dim])
+            ragged, *more = clipped_coordinates(self.form, offset, size, coords[self.ragged_dim])
             found.append((*[ragged if dim == self.ragged_dim else c for dim, c in enumerate(coords)], *more))
         return tuple(found)

@@ -53,7 +53,7 @@ def _clipped(trial: Trial, form: str) -> None:
     pitch, offset, size = trial.integer("pitch"), trial.integer("offset"), trial.digit("size", ragged_clip.TALL + 1)
     row, base = trial.integer("row"), trial.integer("base")
     trial.assume(offset >= 0, row >= 0)
-    ragged, *more = ragged_clip.coordinates(form, offset, size, row)
+    ragged, *more = ragged_clip.clipped_coordinates(form, offset, size, row)
     at = base + ragged_clip.moved_base(form, pitch) + pitch * ragged
     at += sum([c * step for c, step in zip(more, ragged_clip.further_pitches(form, pitch), strict=True)])
     turns = 1 if form == "read_write" else 0
