@@ -26,10 +26,9 @@ import numpy as np
 if __name__ == "__main__":
     sys.path[:0] = [str(Path(__file__).resolve().parents[1]), str(Path(__file__).resolve().parent)]
 
-from device import Fault, Launch, MapAt, Result, Run
+from device import Fault, Launch, MapAt, Result, Run, here
 
 import layoutalg as la
-from layoutalg.codegen.compile import to_cubin
 from layoutalg.codegen.cuda import MAP_TYPE
 from layoutalg.codegen.kernel import KernelSource, signature
 from layoutalg.codegen.kernels import ArrayKernel, copy_kernel
@@ -259,16 +258,15 @@ def speed_cases(rng: np.random.Generator) -> list[Case]:
     cases = []
     for row, mean in SPEEDS:
         rows, columns = BYTES // row, row // 4
-        groups = min(8192, rows // mean)
+        groups = min(16384, rows // mean)
         rows = min(rows, groups * mean)
         sizes = rng.multinomial(rows, np.full(groups, 1 / groups)) if mean > 16 else np.full(groups, mean)
         dense = copy_kernel((rows, columns), "f32", way="tma", tile=(16384 // min(row, 1024), min(columns, 256)),
                             stages=6, name=f"dense_{row}_{mean}")  # fmt: skip
-        heights = tuple(height for height in (64, 16, 4) if 16384 // height <= max(row, 256))
-        for strategy in ("auto", "exact_pool"):
-            made = ragged_copy_kernel((rows, columns), "f32", groups, heights=heights, strategy=strategy,
-                                      name=f"speed_{row}_{mean}_{strategy}")  # fmt: skip
-            facts = (("row_bytes", row), ("mean_rows", mean), ("groups", groups), ("heights", heights))
+        for strategy, tile_bytes in (("auto", 16384), ("auto", 4096), ("exact_pool", 16384)):
+            made = ragged_copy_kernel((rows, columns), "f32", groups, tile_bytes=tile_bytes, strategy=strategy,
+                                      name=f"speed_{row}_{mean}_{strategy}_{tile_bytes}")  # fmt: skip
+            facts = (("row_bytes", row), ("mean_rows", mean), ("groups", groups), ("tile_bytes", tile_bytes))
             cases.append(
                 Case("speed", strategy, (rows, columns), 4, made, tuple(map(int, sizes)), dense=dense, facts=facts)
             )
@@ -291,6 +289,11 @@ def torch() -> Any:
 
     torch.zeros(1, device="cuda")
     return torch
+
+
+def built(kernel: KernelSource) -> bytes:
+    """The machine code that the job has compiled."""
+    return (here() / f"{kernel.name}.cubin").read_bytes()
 
 
 def run_case(case: Case) -> dict[str, Any]:
@@ -319,13 +322,13 @@ def run_case(case: Case) -> dict[str, Any]:
     first = made.schedule_arguments(
         given.data_ptr(), schedule.data_ptr(), placed=None if starts is None else starts.data_ptr()
     )
-    plan, _ = launcher(made.scheduler, to_cubin(made.scheduler), first, made.schedule_blocks)
+    plan, _ = launcher(made.scheduler, built(made.scheduler), first, made.schedule_blocks)
     units = t.cuda.get_device_properties(0).multi_processor_count
     resident = max(1, 229376 // (made.kernel.dynamic_smem_bytes + 1024))
     blocks = min(made.blocks, units * min(resident, 8))
     status = t.zeros(blocks, dtype=t.int32, device="cuda")
     arguments = made.arguments(source.data_ptr(), result.data_ptr(), schedule.data_ptr(), blocks, status.data_ptr())
-    act, numbers = launcher(made.kernel, to_cubin(made.kernel), arguments, blocks)
+    act, numbers = launcher(made.kernel, built(made.kernel), arguments, blocks)
     plan()
     act()
     t.cuda.synchronize()
@@ -347,7 +350,7 @@ def timed(case: Case, plan: Any, act: Any, source: Any, result: Any, units: int)
     blocks = min(dense.blocks, units * min(resident, 8))
     status = t.zeros(blocks, dtype=t.int32, device="cuda")
     arguments = dense.arguments(source.data_ptr(), result.data_ptr(), blocks, status.data_ptr())
-    peer, _ = launcher(dense.kernel, to_cubin(dense.kernel), arguments, blocks)
+    peer, _ = launcher(dense.kernel, built(dense.kernel), arguments, blocks)
 
     def both() -> None:
         plan()
@@ -359,7 +362,8 @@ def timed(case: Case, plan: Any, act: Any, source: Any, result: Any, units: int)
     moved = 2 * source.numel() * source.element_size()
     return {
         "ms": mine, "gbps": moved / mine / 1e6, "dense_ms": theirs, "dense_gbps": moved / theirs / 1e6,
-        "ratio": theirs / mine, "copy_ms": alone, "schedule_us": 1e3 * listing, "torch_gbps": moved / copied / 1e6,
+        "ratio": theirs / mine, "copy_ms": alone, "copy_ratio": theirs / alone, "schedule_us": 1e3 * listing,
+        "torch_gbps": moved / copied / 1e6,
     }  # fmt: skip
 
 
@@ -392,15 +396,24 @@ def verdict_of(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def best_ratios(speeds: Sequence[dict[str, Any]]) -> dict[str, float]:
+    """The best ratio to a dense copy for each row and mean size."""
+    found: dict[str, float] = {}
+    for row in speeds:
+        name = f"{row['mean_rows']} x {row['row_bytes']} B"
+        found[name] = max(found.get(name, 0.0), round(row["ratio"], 3))
+    return found
+
+
 def ragged_job(run: Run) -> None:
     """Probes, then every kernel, then speeds."""
     rng = np.random.default_rng(run.options.seed)
     path = Path(run.options.made)
     cases: list[Case] = pickle.loads(path.read_bytes()) if path.is_file() else made_cases(run.options.seed)
     jobs = [*clip_probes(rng), *store_probes(rng)]
-    if run.options.rehearse:
-        kernels = {each.name: each for case in cases for each in (case.made.kernel, case.made.scheduler)}
-        run.compile([*[job.kernel for job in jobs], *kernels.values()])
+    kernels = [kernel for case in cases for kernel in (case.made.kernel, case.made.scheduler)]
+    kernels += [case.dense.kernel for case in cases if case.dense is not None]
+    run.compile([*kernels, *[job.kernel for job in jobs]])
     probes = probed(jobs, run.launches(jobs))
     found = run.each(run_case, cases, group=len(cases), seconds=run.options.seconds, workers=1)
     rows: list[dict[str, Any]] = []
@@ -411,7 +424,8 @@ def ragged_job(run: Run) -> None:
     speeds = [row for row in ran if "ratio" in row]
     for row in speeds:
         print(f"{row['row_bytes']:6} B x {row['mean_rows']:5}  {row['strategy']:11} {row['gbps']:7.0f} GB/s  "
-              f"{row['ratio']:.3f} of dense  waste {row['wasted']:.2f}  tails {row['tails']:.2f}  "
+              f"{row['ratio']:.3f} of dense, without schedule {row['copy_ratio']:.3f}  tile {row['tile_bytes']} B  "
+              f"waste {row['wasted']:.2f}  tails {row['tails']:.2f}  "
               f"schedule {row['schedule_us']:.1f} us")  # fmt: skip
     simple = [row for row in probes if "element_bytes" not in row]
     run.write("ragged_dev", {
@@ -419,7 +433,7 @@ def ragged_job(run: Run) -> None:
         "faults": [row["fault"] for row in rows if "fault" in row][:8], "clip": verdict_of(probes),
         "swizzled_starts": sum(not row["wrong"] and not row["fault"] for row in simple if "start" in row),
         "clobber": sum(not row["wrong"] and not row["fault"] for row in simple if "extent" in row),
-        "probes": len(probes), "least_ratio": min([row["ratio"] for row in speeds], default=None),
+        "probes": len(probes), "best_ratio": best_ratios(speeds),
         "median_ratio": statistics.median([row["ratio"] for row in speeds]) if speeds else None,
     }, probes=probes, rows=rows)  # fmt: skip
 

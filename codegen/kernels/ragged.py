@@ -50,7 +50,11 @@ STRATEGIES = ("auto", "exact_pool", "overlap_pool", "shift_back", "clip")
 """Strategies of stores; the others need a map per group, or write foreign rows."""
 MOST_MAPS = 30
 """Maps of one kernel, so that its parameters fit 4096 bytes (CUDA C++ programming guide, function parameters)."""
-STAGE_BYTES = 16384
+TILE_BYTES = 16384
+MOST_STAGE_BYTES = 98304
+"""Of the ring, so that two blocks share a multiprocessor."""
+THIN_ROWS = 4
+"""Rows of the lowest tile that is chosen by default."""
 START = f"""const la_words4 header = *(const la_words4*)schedule;
 const la_words4* const entries = (const la_words4*)(schedule + {HEADER_WORDS});
 const int height = (int)header.word[1], across = (int)header.word[3], tiles = (int)header.word[0] * across;"""
@@ -382,7 +386,8 @@ def ragged_copy_kernel(
     groups: int,
     target: str = "sm_90a",
     *,
-    heights: Sequence[int] = (64, 16, 4),
+    heights: Sequence[int] | None = None,
+    tile_bytes: int = TILE_BYTES,
     strategy: str = "auto",
     multiple: int = 1,
     **options: Any,
@@ -394,7 +399,9 @@ def ragged_copy_kernel(
         dtype: Element type by any of its names.
         groups: The number of groups.
         target: A target with tensor maps.
-        heights: Tile heights that the device chooses from, powers of two; a tile has 16 KiB.
+        heights: Tile heights that the device chooses from, powers of two; by default from 64 down to 4, those of
+            which rows have at least 128 bytes and at most those of the matrix.
+        tile_bytes: Bytes of a tile; fewer suit small groups of short rows: 4 rows of 1 KiB fill 4096 bytes.
         strategy: As of ``layoutalg.ragged``.
         multiple: What divides every size.
         options: As of ``ragged_kernel``.
@@ -407,15 +414,21 @@ def ragged_copy_kernel(
     rows, columns = answer.checked_shape(shape, 2)
     kind = element_type(dtype)
     size = answer.element_bytes(dtype)
+    answer.power(tile_bytes, "tile_bytes", 1024, 1 << 16)
     tensor = Tensor((rows, columns), dtype=kind.name, base_align_bytes=128)
+    if heights is None:
+        widest = max(columns * size, tile_bytes // 64)
+        heights = [height for height in (64, 16, THIN_ROWS) if 128 <= tile_bytes // height <= widest]
+        heights = heights or [tile_bytes // 128]
     found = []
     for height in heights:
-        width = max(STAGE_BYTES // size // answer.power(height, "heights", 1, 256), 128 // size)
+        width = tile_bytes // size // answer.power(height, "heights", 1, tile_bytes // 128)
         inner = min(width, 256)
         layout: Any = CuteLayout((height, inner), (inner, 1))
         if width > inner:
             layout = CuteLayout((height, (inner, width // inner)), (inner, (1, inner * height)))
         found.append(ragged(tensor, groups, (height, width), layout, strategy, target=target, multiple=multiple))
+    options.setdefault("stages", max(4, min(24, MOST_STAGE_BYTES // tile_bytes)))
     return ragged_kernel(found[0], *found[1:], **options)
 
 

@@ -19,10 +19,13 @@ from layoutalg.codegen.kernel import KernelSource, checked_name, signature
 from layoutalg.codegen.kernels import answer
 from layoutalg.codegen.kernels.answer import CHECK
 from layoutalg.codegen.portable import TENSOR_PRELUDE
+from layoutalg.targets.nvidia.tensormap.limits import MAX_SMEM_BYTES
 
 HEADER_WORDS = TILE_WORDS = 4
-THREADS = 256
-MOST_GROUPS = 8192
+THREADS = (1024, 512, 256)
+GROUPS_OF_THREAD = 4
+"""Groups that a thread of the scheduler scans, at least, before a block has more threads."""
+MOST_GROUPS = 16384
 INDEX_TYPES = {"s32": "int", "s64": "long long"}
 GIVEN = ("offsets", "sizes")
 TILES_PER_BLOCK = 2048
@@ -137,7 +140,7 @@ def tile_bound(rows: int, groups: int, tile_rows: int) -> int:
 
     Example:
         >>> tile_bound(1000, 8, 128), tile_bound(5, 8, 128)
-        (14, 5)
+        (15, 5)
 
     Source: triton_kernels, RaggedTensorMetadata.
     """
@@ -164,7 +167,7 @@ def schedule_kernel(
     result, the schedule with room for ``most`` tiles, the grid.
 
     Args:
-        groups: Their number, at most 8192.
+        groups: Their number, at most 16384.
         tiles: (rows, tiles across) of each tile height to choose from.
         rows: Rows of the tensor.
         target: The target.
@@ -181,9 +184,13 @@ def schedule_kernel(
     CHECK.choice(given, "given", GIVEN)
     CHECK.choice(index_dtype, "index_dtype", INDEX_TYPES)
     heights = [CHECK.integer(height, "tiles", 1, 257) for height, _ in tiles]
-    each = -(-groups // THREADS)
-    sums = -(-(8 * (groups + 1) + 4 * (groups + 1)) // 8) * 8
-    smem = answer.fitting(sums + 8 * THREADS * (len(heights) + 1), target, f"{groups} groups")
+    sums = -(-12 * (groups + 1) // 8) * 8
+    row = 8 * (len(heights) + 1)
+    threads = next(
+        (n for n in THREADS if n * GROUPS_OF_THREAD <= groups and sums + n * row <= MAX_SMEM_BYTES), THREADS[-1]
+    )
+    each = -(-groups // threads)
+    smem = answer.fitting(sums + threads * row, target, f"{groups} groups")
     name = f"la_schedule_{groups}_{given}" if name is None else checked_name(name)
     kind = INDEX_TYPES[index_dtype]
     parameters = (
@@ -192,11 +199,11 @@ def schedule_kernel(
     )  # fmt: skip
     first = _OFFSETS if given == "offsets" else _SIZES
     text = _BODY.format(
-        groups=groups, given=given, threads=THREADS, name=name, signature=signature(parameters), each=each, sums=sums,
+        groups=groups, given=given, threads=threads, name=name, signature=signature(parameters), each=each, sums=sums,
         told=", ".join(map(str, heights)), heights=len(heights), height_list=", ".join(map(str, heights)),
         across_list=", ".join([str(across) for _, across in tiles]), limit=rows, multiple=multiple, least=least,
-        rows=first.format(groups=groups, threads=THREADS, scan=_SCAN.format(value="mine_rows", threads=THREADS)),
-        scan=_SCAN.format(value="mine", threads=THREADS), shift=_SHIFT if shift_back else "", header=HEADER_WORDS,
+        rows=first.format(groups=groups, threads=threads, scan=_SCAN.format(value="mine_rows", threads=threads)),
+        scan=_SCAN.format(value="mine", threads=threads), shift=_SHIFT if shift_back else "", header=HEADER_WORDS,
         words=TILE_WORDS, into="placed[low]" if placed else "begin",
     )  # fmt: skip
-    return KernelSource(name, TENSOR_PRELUDE + text, target, THREADS, smem, parameters, grid="blocks")
+    return KernelSource(name, TENSOR_PRELUDE + text, target, threads, smem, parameters, grid="blocks")
