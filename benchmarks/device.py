@@ -108,6 +108,8 @@ JOBS = {
                     ("products_dev",), 200, {"kinds": ["square", "odd", "forms", "attention"]}),
     "breaks": Job("kernels with one mistake each: status, wrong numbers, or nothing; right ones under random delays",
                   "device_breaks", ("breaks_dev",), 400, {"mutants": 200, "seeds": 24}),
+    "ablation": Job("layout and schedule of products and attention in three orders, beside Triton; stalls by ncu",
+                    "device_ablation", (), 200, {"kinds": ["gemm", "attention"]}),
     "kernels": Job("kernels that move arrays: every byte, and the bandwidth beside copies", "device_kernels",
                    ("kernels_dev", "kernels_gathers_dev"), 55,
                    {"kinds": ["windows", "plain", "engine", "gathers", "staging"]}),
@@ -404,25 +406,40 @@ class Run:
             results[number] = Result(fault=answer.text) if isinstance(answer, Fault) else Result(answer)
         return results
 
-    def counted(self, function: Callable[..., Any], metrics: Sequence[str], *more: Any) -> list[list[int]] | str:
-        """The counters of ``ncu`` for every launch of a function, or why there are none."""
+    def profile(self, function: Callable[..., Any], asked: Sequence[str], item: Any, *more: Any,
+                seconds: float = 300) -> list[dict[str, str]] | str:  # fmt: skip
+        """What ``ncu`` says of every launch of a function in a child, or why it says nothing.
+
+        Args:
+            function: Called with the item and ``more``.
+            asked: Options of ``ncu`` that say what is asked.
+            item: What it is called with.
+            more: Further arguments.
+            seconds: Of the child.
+        """
         tool = shutil.which("ncu") or next(iter(map(str, Path("/usr/local").glob("cuda*/bin/ncu"))), None)
         if tool is None:
             return "no ncu"
         path, log = self.scratch / "counted", self.scratch / "counted.csv"
-        path.write_bytes(pickle.dumps((function, [None], more, self.scratch)))
+        path.write_bytes(pickle.dumps((function, [item], more, self.scratch)))
+        log.unlink(missing_ok=True)
         command = [
             tool, "--clock-control", "none", "--cache-control", "none", "--csv", "--page", "raw",
-            "--log-file", str(log), "--metrics", ",".join(f"{name}.sum" for name in metrics),
-            sys.executable, __file__, "child", str(path),
+            "--log-file", str(log), *asked, sys.executable, __file__, "child", str(path),
         ]  # fmt: skip
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+            done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
         except subprocess.TimeoutExpired:
-            return "ncu took more than 300 s"
+            return f"ncu took more than {seconds:g} s"
         if done.returncode or not log.exists():
             return f"ncu: exit {done.returncode}: {(done.stderr + done.stdout)[-300:]}"
-        rows = list(csv.DictReader(line for line in log.read_text().splitlines() if line.startswith('"')))[1:]
+        return list(csv.DictReader(line for line in log.read_text().splitlines() if line.startswith('"')))[1:]
+
+    def counted(self, function: Callable[..., Any], metrics: Sequence[str], *more: Any) -> list[list[int]] | str:
+        """The counters of ``ncu`` for every launch of a function, or why there are none."""
+        rows = self.profile(function, ["--metrics", ",".join(f"{name}.sum" for name in metrics)], None, *more)
+        if isinstance(rows, str):
+            return rows
         return [[int(float(row[f"{name}.sum"].replace(",", ""))) for name in metrics] for row in rows]
 
     def facts(self, **more: object) -> dict[str, object]:

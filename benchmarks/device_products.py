@@ -253,14 +253,19 @@ def products_job(run: Run) -> None:
     }, rows=lines)  # fmt: skip
 
 
+def recorded(text: str) -> Form:
+    """A form as its record has it, with the default stages; fields that are younger than the record are the default."""
+    return Form(**{name: int(value) for name, value in re.findall(r"(\w+)=(\d+)", text)} | {"stages": 0})
+
+
 def regret(rows: list[dict[str, Any]]) -> float:
     """The mean factor by which the chosen form is slower than the best of those that were timed."""
     found = []
     for shape in {tuple(row["shape"]) for row in rows}:
         same = [row for row in rows if tuple(row["shape"]) == shape]
-        times = {re.sub(r"stages=\d+", "stages=0", row["form"]): row["ms"] for row in same}
+        times = {recorded(row["form"]): row["ms"] for row in same}
         even = shape[2] * 2 % 128 == 0
-        ranked = [str(form) for _, form in forms(shape, 2, even)]  # type: ignore[arg-type]
+        ranked = [form for _, form in forms(shape, 2, even)]  # type: ignore[arg-type]
         chosen = next(times[form] for form in ranked if form in times)
         found.append(math.log(chosen / min(times.values())))
     return math.exp(statistics.fmean(found))

@@ -19,7 +19,7 @@ from layoutalg.codegen.kernel import KernelSource, checked_name
 from layoutalg.codegen.kernels import answer
 from layoutalg.codegen.kernels.answer import CHECK, PERSISTENT_GRID
 from layoutalg.codegen.kernels.arguments import ArrayArgument, Place, checked_places
-from layoutalg.codegen.kernels.gemm_forms import GROUP_ROWS, LINE_BYTES, WARPS, Form, fitted, forms
+from layoutalg.codegen.kernels.gemm_forms import GROUP_ROWS, LINE_BYTES, SPANS, WARPS, Form, fitted, forms
 from layoutalg.codegen.kernels.ring import checked_tiles, mover, tile_plan, tiles_of_block
 from layoutalg.codegen.launch import place_map
 from layoutalg.codegen.pipeline.emission import REGISTERS, Emitted, emit, launch_registers
@@ -32,7 +32,7 @@ from layoutalg.proofs.pipeline.document import Barrier, Buffer, Op, Pipeline, Ro
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.proofs.wgmma import OperandPlan
 from layoutalg.synth.wgmma.plan import wgmma
-from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
+from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE, XORS
 from layoutalg.targets.nvidia.tensormap.limits import MAX_SMEM_BYTES
 from layoutalg.targets.nvidia.wgmma import require_wgmma
 
@@ -206,25 +206,28 @@ def gemm_kernel(
     answer.checked_target(target)
     require_wgmma(target)
     size = kind.bits // 8
-    depth = SPAN // size
     lengths = [extents[major == "K"] * size for extents, major in (((m, k), major_a), ((n, k), major_b))]
     even = all(length % LINE_BYTES == 0 for length in lengths)
     chosen = CHECK.kind(forms((m, n, k), size, even)[0][1] if form is None else form, Form, "form")
     _registers(chosen)
-    across = chosen.columns // chosen.cluster
-    if major_b == "MN" and across % 64:
-        raise CHECK.malformed("form", "must have 64 columns of B per block where B is N-major", across)
+    depth, across = chosen.step_bytes // size, chosen.columns // chosen.cluster
+    _spans(chosen, across, size, major_a, major_b)
     room = MAX_SMEM_BYTES - SLOT_ALIGN - BARRIERS_BYTES
-    sizes = (chosen.rows + chosen.columns) * SPAN, chosen.consumers * GROUP_ROWS * chosen.leaving * 2
+    sizes = (chosen.rows + chosen.columns) * chosen.step_bytes, chosen.consumers * GROUP_ROWS * chosen.leaving * 2
     chosen = fitted(chosen, *sizes, room)
     sides = {"A": ((m, k), chosen.rows, chosen.rows, major_a), "B": ((n, k), chosen.columns, across, major_b)}
     plans = {
-        side: tile_plan(_ordered(extents, major), kind.name, _ordered((own, depth), major), "128B", target, "load")
+        side: tile_plan(
+            _ordered(extents, major), kind.name, _ordered((own, depth), major), chosen.swizzle, target, "load"
+        )
         for side, (extents, _, own, major) in sides.items()
     }
     swizzle = "128B" if chosen.leaving >= 64 else "NONE"
     plans["D"] = tile_plan((m, n), result, (GROUP_ROWS, chosen.leaving), swizzle, target, "store")
-    a, b = (_operand(side, kind.name, (rows, depth), major, target) for side, (_, rows, _, major) in sides.items())
+    a, b = (
+        _operand(side, kind.name, (rows, depth), major, chosen.swizzle, target)
+        for side, (_, rows, _, major) in sides.items()
+    )
     mt, nt = checked_tiles((m, n), (chosen.cluster * chosen.rows, chosen.columns), 1)
     if mt * nt * -(-k // depth) >= MOST_STEPS:
         raise CHECK.malformed("shape", f"must take fewer than {MOST_STEPS} steps", mt * nt * -(-k // depth))
@@ -251,22 +254,34 @@ def _registers(form: Form) -> None:
         raise CHECK.malformed("form", rule, form.accumulators)
 
 
+def _spans(form: Form, across: int, size: int, major_a: str, major_b: str) -> None:
+    """Refuse tiles that are not whole spans of the swizzle, or whose parts of a cluster would not lie side by side."""
+    span = SPANS[form.swizzle]
+    if "K" in (major_a, major_b) and form.step_bytes % span:
+        raise CHECK.malformed("form", f"must have a depth of whole spans of {span} bytes", form.step_bytes)
+    if major_b == "MN" and across * size % span:
+        rule = f"must have a multiple of {span // size} columns of B per block where B is N-major"
+        raise CHECK.malformed("form", rule, across)
+    if form.cluster > 1 and major_b == "K" and form.step_bytes > span:
+        raise CHECK.malformed("form", f"must have a depth of one span, {span} bytes, in a cluster", form.step_bytes)
+
+
 def _ordered(extents: tuple[Part, Part], major: str) -> tuple[Part, Part]:
     """Extents (MN, K) as the array has them, the contiguous dimension last."""
     return extents if major == "K" else extents[::-1]
 
 
-def _operand(side: str, dtype: str, tile: tuple[int, int], major: str, target: str) -> OperandPlan:
-    """The descriptors of an operand as ``tile_plan`` lays it out: rows of 128 bytes are contiguous in K or in MN."""
+def _operand(side: str, dtype: str, tile: tuple[int, int], major: str, swizzle: str, target: str) -> OperandPlan:
+    """The descriptors of an operand as ``tile_plan`` lays it out: spans of a swizzle are contiguous in K or in MN."""
     rows, k = tile
-    bits = element_type(dtype).bits
-    base = {16: 3, 8: 4}[bits]
+    size = element_type(dtype).bits // 8
+    bits, base, shift = XORS[swizzle]
+    span = SPANS[swizzle] // size
     if major == "K":
-        return wgmma(side, dtype, tile, f"Sw<3,{base},3> o 0 o ({rows},{k}):({k},1)", target)
-    across = SPAN * 8 // bits
-    return wgmma(
-        side, dtype, tile, f"Sw<3,{base},3> o 0 o (({across},{rows // across}),{k}):((1,{across * k}),{across})", target
-    )
+        smem = f"({rows},({span},{k // span})):({span},(1,{rows * span}))"
+    else:
+        smem = f"(({span},{rows // span}),{k}):((1,{span * k}),{span})"
+    return wgmma(side, dtype, tile, f"Sw<{bits},{base - size.bit_length() + 1},{shift}> o 0 o {smem}", target)
 
 
 SETTLE = r"""

@@ -12,6 +12,7 @@ from typing import Final
 
 from layoutalg.ground.check import Checker
 from layoutalg.ground.record import Checked
+from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
 
 CHECK = Checker("LA945", "cannot generate this kernel")
 GROUP_ROWS: Final = 64
@@ -21,6 +22,10 @@ UNITS: Final = 132
 """Multiprocessors of the chip on which the times were found."""
 LINE_BYTES: Final = 128
 """Rows that begin at multiples of this touch half as many lines of the L2 cache."""
+K_BYTES: Final = 32
+"""Bytes of K of one ``wgmma``, of every type (PTX ISA 9.1, section 9.7.15.2)."""
+MOST_DEPTH: Final = 512
+SPANS: Final = {name: SWIZZLE_TABLE[name].span_bytes for name in ("128B", "64B", "32B")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +41,13 @@ class Form(Checked, code="LA945"):
         behind: Multiplies in flight when the next are started, 0 or 1.
         stages: Slots of the ring; 0: what shared memory holds, at most 8.
         together: Rows of tiles that are taken together, for the L2 cache.
+        depth: Bytes of K of a step, a multiple of 32; 0: the span of the swizzle.
+        swizzle: Of tiles of A and B: 128B, 64B, 32B. A span that divides the rows of a K-major operand leaves no step
+            half empty.
 
     Example:
-        >>> Form(128, 256, cluster=2).accumulators
-        128
+        >>> Form(128, 256, cluster=2).accumulators, Form(128, 256, swizzle="64B").step_bytes
+        (128, 64)
     """
 
     rows: int
@@ -50,6 +58,8 @@ class Form(Checked, code="LA945"):
     behind: int = 0
     stages: int = 0
     together: int = 16
+    depth: int = 0
+    swizzle: str = "128B"
 
     def _validate(self) -> None:
         CHECK.integer(self.consumers, "consumers", 1, 4)
@@ -68,6 +78,14 @@ class Form(Checked, code="LA945"):
         if CHECK.integer(self.stages, "stages", 0, 9) == 1:
             raise CHECK.malformed("stages", "must be 0, or 2 to 8", self.stages)
         CHECK.integer(self.together, "together", 1, 1 << 16)
+        CHECK.choice(self.swizzle, "swizzle", SPANS)
+        if CHECK.integer(self.depth, "depth", 0, MOST_DEPTH + 1) % K_BYTES:
+            raise CHECK.malformed("depth", f"must be a multiple of {K_BYTES} bytes", self.depth)
+
+    @property
+    def step_bytes(self) -> int:
+        """Bytes of K of a step."""
+        return self.depth or SPANS[self.swizzle]
 
     @property
     def accumulators(self) -> int:

@@ -175,7 +175,10 @@ def _form(stated: tuple[tuple[str, int], ...] | None) -> Form | None:
     if len(set(names)) < len(names) or not {"rows", "columns"} <= set(names) <= set(known):
         rule = f"must state rows and columns, and may state {', '.join(known[2:])}, each once"
         raise malformed("--form", rule, ",".join(f"{name}={value}" for name, value in stated))
-    return Form(**dict(stated))
+    options: dict[str, Any] = dict(stated)
+    if "swizzle" in options:  # its span
+        options["swizzle"] = f"{options['swizzle']}B"
+    return Form(**options)
 
 
 def _launch_lines(made: MatmulKernel) -> list[str]:

@@ -48,7 +48,8 @@ def forms(draw: st.DrawFn) -> Form:
     leaving = draw(st.sampled_from([each for each in (32, 64, 128) if columns % each == 0]))
     cluster = draw(st.sampled_from([each for each in (1, 1, 2, 4) if columns % (16 * each) == 0]))
     stages, behind = draw(st.integers(2, 3)), draw(st.integers(0, 1))
-    return Form(rows, columns, consumers, leaving, cluster, behind, stages, draw(st.integers(1, 3)))
+    swizzle, depth = draw(st.sampled_from(["128B", "64B", "32B"])), draw(st.sampled_from([0, 0, 32, 64, 96, 192, 256]))
+    return Form(rows, columns, consumers, leaving, cluster, behind, stages, draw(st.integers(1, 3)), depth, swizzle)
 
 
 @settings(max_examples=48, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])

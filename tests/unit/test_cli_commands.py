@@ -19,6 +19,7 @@ from layoutalg.cli.commands import command_line
 from layoutalg.cli.output import Steps
 from layoutalg.cli.schemas import schema_names, schema_text
 from layoutalg.codegen import gemm_kernel
+from layoutalg.codegen.kernels import Form
 from layoutalg.proofs.checker import check as verdict_of
 from layoutalg.proofs.wgmma import OperandProblem
 from layoutalg.synth import SymbolicProblem, synthesize_symbolic, synthesize_tensormap
@@ -400,6 +401,11 @@ def test_a_product_is_emitted_with_its_launch_and_its_proof(tmp_path):
     assert "pipeline      safe for every N >= 0, proved by event graph\n" in lines
     assert "launch        up to 8 blocks, a multiple of 2; 384 threads" in lines
     assert f"map_d         {answered(*words)[1]['launch']['maps']['map_d']}\n" in lines
+    spans = run(
+        "emit", "gemm", "64", "64", "96", "--form", "rows=128,columns=64,swizzle=64,depth=192", "--name", "spans"
+    )
+    form = Form(128, 64, swizzle="64B", depth=192)
+    assert spans[1].endswith(gemm_kernel((64, 64, 96), form=form, name="spans").kernel.text)
     answer = answered("emit", "gemm", "64", "64", "32", "--dtype", "f16", "--result", "f16", "--major-b", "MN")[1]
     assert answer["proof"]["verdict"] == "proved"
     assert answer["text"].endswith(gemm_kernel((64, 64, 32), "f16", result="f16", major_b="MN").kernel.text)
@@ -414,7 +420,9 @@ def test_a_product_is_emitted_with_its_launch_and_its_proof(tmp_path):
         (("gemm", "64", "64", "65"), REFUTED),  # rows of 130 bytes
         (("gemm", "64", "64", "64", "--form", "rows=64"), USAGE),
         (("gemm", "64", "64", "64", "--form", "rows=64,columns=64,columns=64"), USAGE),
+        (("gemm", "64", "64", "64", "--form", "rows=128,columns=64,width=2"), USAGE),
         (("gemm", "64", "64", "64", "--form", "rows=128,columns=64,depth=2"), USAGE),
+        (("gemm", "64", "64", "64", "--form", "rows=128,columns=64,swizzle=48"), USAGE),
         (("gemm", "64", "64", "64", "--form", "128x64"), USAGE),
         (("gemm", "64", "64", "64", "--form", "rows=96,columns=64"), USAGE),
         (("gemm", "64", "64", "64", "--dtype", "f32"), USAGE),

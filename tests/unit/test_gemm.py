@@ -58,6 +58,12 @@ CASES: list[tuple[tuple[int, int, int], int, dict[str, Any]]] = [
     ((300, 264, 136), 2, {"form": Form(128, 256, leaving=128, cluster=2)}),
     ((300, 264, 200), 4, {"form": Form(128, 128, cluster=2, behind=1, stages=3)}),
     ((520, 256, 200), 4, {"form": Form(64, 256, 1, cluster=4), "major_b": "MN"}),
+    ((200, 136, 96), 2, {"form": Form(128, 64, swizzle="64B", depth=192, stages=3)}),
+    ((200, 136, 160), 2, {"form": Form(128, 64, swizzle="64B", cluster=2)}),
+    ((130, 72, 80), 1, {"form": Form(64, 32, 1, leaving=32, swizzle="32B", depth=96, behind=1)}),
+    ((192, 136, 104), 1, {"form": Form(128, 64, swizzle="64B", depth=32), "major_a": "MN", "major_b": "MN"}),
+    ((136, 136, 200), 1, {"form": Form(128, 64, depth=256), "major_b": "MN"}),
+    ((130, 136, 272), 2, {"form": Form(128, 64, swizzle="64B", depth=128), "dtype": "e4m3"}),
 ]
 
 
@@ -133,11 +139,35 @@ def test_more_stages_than_fit_are_refused() -> None:
         ({"columns": 48, "leaving": 16, "cluster": 2}, "divides 3"),
         ({"behind": 2}, "behind"),
         ({"together": 0}, "together"),
+        ({"depth": 48}, "multiple of 32 bytes"),
+        ({"depth": 544}, "depth"),
+        ({"swizzle": "NONE"}, "swizzle"),
+        ({"swizzle": 64}, "swizzle"),
     ],
 )
-def test_a_form_that_cannot_be_is_refused(options: dict[str, int], words: str) -> None:
+def test_a_form_that_cannot_be_is_refused(options: dict[str, Any], words: str) -> None:
     with pytest.raises(MalformedError, match=words):
         Form(**{"rows": 128, "columns": 256, **options})
+
+
+@pytest.mark.parametrize(
+    ("form", "majors", "words"),
+    [
+        (Form(128, 256, depth=64), {}, "whole spans of 128 bytes, not 64"),
+        (Form(128, 256, depth=96, swizzle="64B"), {"major_b": "MN"}, "whole spans of 64 bytes, not 96"),
+        (Form(128, 256, cluster=2, depth=128, swizzle="64B"), {}, "one span, 64 bytes, in a cluster, not 128"),
+        (Form(128, 256, cluster=8), {"major_b": "MN"}, "multiple of 64 columns of B per block"),
+        (Form(128, 80, leaving=80 // 5, swizzle="64B"), {"major_b": "MN"}, "multiple of 32 columns of B per block"),
+    ],
+)
+def test_tiles_are_whole_spans(form: Form, majors: dict[str, str], words: str) -> None:
+    with pytest.raises(MalformedError, match=words):
+        gemm_kernel((512, 512, 512), form=form, **majors)
+
+
+def test_any_depth_goes_with_spans_along_m_and_n() -> None:
+    made = gemm_kernel((512, 512, 288), form=Form(128, 256, depth=96), major_a="MN", major_b="MN")
+    assert (made.form.step_bytes, made.form.stages) == (96, 5)
 
 
 def test_every_form_of_the_table_has_a_kernel() -> None:
