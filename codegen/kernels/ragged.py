@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from layoutalg.codegen.cuda import MAP_TYPE, issue_text
-from layoutalg.codegen.kernel import KernelSource, checked_name
+from layoutalg.codegen.kernel import STATUS_TIMEOUT, KernelSource, checked_name
 from layoutalg.codegen.kernels import answer
 from layoutalg.codegen.kernels.answer import CHECK, PERSISTENT_GRID
 from layoutalg.codegen.kernels.arguments import ArrayArgument, Place, checked_places
@@ -50,6 +50,8 @@ STRATEGIES = ("auto", "exact_pool", "overlap_pool", "shift_back", "clip")
 """Strategies of stores; the others need a map per group, or write foreign rows."""
 MOST_MAPS = 30
 """Maps of one kernel, so that its parameters fit 4096 bytes (CUDA C++ programming guide, function parameters)."""
+REFUSED = 0xFF00 | STATUS_TIMEOUT
+"""Status of blocks whose schedule names a wrong group."""
 TILE_BYTES = 16384
 MOST_STAGE_BYTES = 98304
 """Of the ring, so that two blocks share a multiprocessor."""
@@ -57,7 +59,8 @@ THIN_ROWS = 4
 """Rows of the lowest tile that is chosen by default."""
 START = f"""const la_words4 header = *(const la_words4*)schedule;
 const la_words4* const entries = (const la_words4*)(schedule + {HEADER_WORDS});
-const int height = (int)header.word[1], across = (int)header.word[3], tiles = (int)header.word[0] * across;"""
+const int height = (int)header.word[1], across = (int)header.word[3], tiles = (int)header.word[0] * across;
+if (header.word[2]) gave_up = {REFUSED - STATUS_TIMEOUT};  // the scheduler refused the sizes"""
 TRIPS = f"(tiles - (int)blockIdx.x + {PERSISTENT_GRID} - 1) / {PERSISTENT_GRID}"
 AHEAD = "la_words4 next = {};\nif ((int)blockIdx.x < tiles) next = entries[(int)blockIdx.x / across];"
 PLACE = f"const int tile = (int)blockIdx.x + k * {PERSISTENT_GRID}, column = tile % across;\n"
@@ -158,7 +161,8 @@ class RaggedKernel(Checked):
             destination: The destination, likewise.
             schedule: What the scheduler wrote.
             blocks: Blocks of the launch; by default one per tile.
-            status: Array for one status word per block, 1 on success; by default a new array.
+            status: Array for one status word per block, 1 on success (``gave_up`` says what others mean); by default a
+                new array.
         """
         count = CHECK.integer(self.blocks if blocks is None else blocks, "blocks", 1, self.blocks + 1)
         if status is None:
@@ -169,6 +173,12 @@ class RaggedKernel(Checked):
         first, second = checked_places(self.arrays, {"source": source, "destination": destination})
         placed = [place_map(raw, first if at < self.sources else second) for at, raw in enumerate(self.maps)]
         return [*placed, schedule, count, status]
+
+    def gave_up(self, status: int) -> str:
+        """Say what a status means; empty for success."""
+        if status == REFUSED:
+            return "the scheduler refused the sizes: word 2 of the schedule is 1 plus the first wrong group"
+        return self.emitted.gave_up(status)
 
     def _schedule(self, written: bool) -> ArrayArgument:
         return ArrayArgument("schedule", (self.schedule_words,), 4, 16, written=written)
@@ -266,7 +276,11 @@ def ragged_kernel(
     )  # fmt: skip
     emitted = emit(program, name, target, title=f"{answer.sentence(what)}.")
     across = [(each.tile_rows, -(-columns // load.problem.tile[1])) for each, load in zip(families, loads, strict=True)]
-    scheduler = _scheduler(f"{name}_schedule", many, across, first, rows, target, given, index_dtype, placed)
+    scheduler = schedule_kernel(
+        many, across, rows, target, given=given, index_dtype=index_dtype, multiple=first.multiple,
+        least=first.least_rows, shift_back=first.strategy in ("auto", "shift_back"), placed=placed, into_rows=into_rows,
+        name=f"{name}_schedule",
+    )  # fmt: skip
     most = max(tile_bound(rows, many, height) for height, _ in across)
     tiles = max(tile_bound(rows, many, height) * count for height, count in across)
     align = loads[0].problem.base_align_bytes
@@ -285,16 +299,6 @@ def checked_tiles(tiles: int, stages: int) -> int:
     if tiles * (stages + 1) >= MOST_COORDINATE:
         raise CHECK.malformed("tile", "must leave fewer than 2^31 tiles", tiles)
     return max(1, tiles)
-
-
-def _scheduler(
-    name: str, groups: int, across: Sequence[tuple[int, int]], family: RaggedFamily, rows: int, target: str, given: str,
-    index_dtype: str, placed: bool,
-) -> KernelSource:  # fmt: skip
-    return schedule_kernel(
-        groups, across, rows, target, given=given, index_dtype=index_dtype, multiple=family.multiple,
-        least=family.least_rows, shift_back=family.strategy in ("auto", "shift_back"), placed=placed, name=name,
-    )  # fmt: skip
 
 
 def _concrete(family: RaggedFamily, sizes: Mapping[str, int] | None) -> RaggedFamily:

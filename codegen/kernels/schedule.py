@@ -4,7 +4,7 @@ The host knows neither sizes nor the number of tiles. It allocates for the tight
 ``tile_bound(n, G, T)`` tiles of T rows. A schedule is int32: four words (tiles, rows of a tile, what is wrong, tiles
 across), then four for each tile: its first row, its rows, its group, its first row in the result. Groups without rows
 have no tile. What is wrong is 0, or 1 plus the first group whose size is negative, no multiple, too short, or ends
-beyond the tensor; then there are no tiles.
+beyond the tensor or the result; then there are no tiles.
 
 Implementation notes: every block scans all groups in shared memory, then writes its share of the tiles, each found by
 binary search; so the blocks need not meet. Of several tile heights the kernel takes the one with the fewest tiles, by
@@ -48,7 +48,7 @@ extern "C" __global__ void __launch_bounds__({threads}) {name}({signature})
     for (int g = from; g < to; ++g) {{
         const long long size = begins[g + 1] - begins[g];
         const bool fits = size >= 0 && begins[g] >= 0 && begins[g + 1] <= {limit}ll && size % {multiple} == 0
-            && (size == 0 || size >= {least});
+            && (size == 0 || (size >= {least}{inside}));
         if (!fits && g < bad) bad = g;
         for (int h = 0; h < {heights}; ++h)
             sums[h * {threads} + t] += fits ? ((la_u32)size + heights[h] - 1) / heights[h] : 0;
@@ -159,6 +159,7 @@ def schedule_kernel(
     least: int = 1,
     shift_back: bool = False,
     placed: bool = False,
+    into_rows: int | None = None,
     name: str | None = None,
 ) -> KernelSource:
     """Return the kernel that lists the tiles of ragged groups.
@@ -177,6 +178,7 @@ def schedule_kernel(
         least: Rows of the smallest group that is not empty.
         shift_back: Whether the last tile of a group of at least a tile ends with it.
         placed: Whether groups of the result begin elsewhere than in the source.
+        into_rows: Rows of the result, if not those of the tensor.
         name: Kernel symbol.
     """
     answer.checked_target(target)
@@ -191,6 +193,8 @@ def schedule_kernel(
     )
     each = -(-groups // threads)
     smem = answer.fitting(sums + threads * row, target, f"{groups} groups")
+    ends = rows if into_rows is None else into_rows
+    limit, inside = (rows, f" && placed[g] >= 0 && placed[g] + size <= {ends}") if placed else (min(rows, ends), "")
     name = f"la_schedule_{groups}_{given}" if name is None else checked_name(name)
     kind = INDEX_TYPES[index_dtype]
     parameters = (
@@ -201,9 +205,9 @@ def schedule_kernel(
     text = _BODY.format(
         groups=groups, given=given, threads=threads, name=name, signature=signature(parameters), each=each, sums=sums,
         told=", ".join(map(str, heights)), heights=len(heights), height_list=", ".join(map(str, heights)),
-        across_list=", ".join([str(across) for _, across in tiles]), limit=rows, multiple=multiple, least=least,
+        across_list=", ".join([str(across) for _, across in tiles]), limit=limit, multiple=multiple, least=least,
         rows=first.format(groups=groups, threads=threads, scan=_SCAN.format(value="mine_rows", threads=threads)),
         scan=_SCAN.format(value="mine", threads=threads), shift=_SHIFT if shift_back else "", header=HEADER_WORDS,
-        words=TILE_WORDS, into="placed[low]" if placed else "begin",
+        words=TILE_WORDS, into="placed[low]" if placed else "begin", inside=inside,
     )  # fmt: skip
     return KernelSource(name, TENSOR_PRELUDE + text, target, threads, smem, parameters, grid="blocks")

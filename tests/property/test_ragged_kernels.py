@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import layoutalg as la
 from layoutalg.codegen import hostsim
 from layoutalg.codegen.kernels import RaggedKernel, ragged_copy_kernel, ragged_transpose_kernel, tile_bound
-from layoutalg.codegen.kernels.ragged import ragged_kernel
+from layoutalg.codegen.kernels.ragged import REFUSED, ragged_kernel
 from layoutalg.codegen.kernels.schedule import schedule_kernel
 from layoutalg.ground.errors import InfeasibleError, MalformedError
 from layoutalg.proofs.ragged_clip import ClipPlan
@@ -64,7 +64,8 @@ def moved(
     regions = [(each.ctypes.data, each.nbytes) for each in (source, result)]
     report = hostsim.examine(made.kernel, arguments, blocks=count, regions=regions, seed=seed)
     assert report.fault == 0, report.why
-    assert (status == 1).all()
+    assert (status == (REFUSED if schedule[2] else 1)).all()
+    assert bool(made.gave_up(int(status[0]))) == bool(schedule[2])
     return result, schedule
 
 
@@ -112,6 +113,21 @@ def test_groups_are_copied_and_nothing_else(
         at = starts[group] if placed else begins[group]
         wanted[at : at + size] = source_of("u2")[begins[group] : begins[group] + size]
     assert (result == wanted).all()
+
+
+@needs
+@pytest.mark.parametrize(
+    ("sizes", "starts", "wrong"),
+    [
+        ([10, -1, 0, 0, 0, 0], [0] * 6, 2), ([200, 60, 0, 0, 0, 0], [0, 200, 0, 0, 0, 0], 2),
+        ([5, 5, 5, 0, 0, 0], [0, 396, 5, 0, 0, 0], 2), ([5, 0, 5, 0, 0, 0], [5, -1, -1, 0, 0, 0], 3),
+        ([5, 0, 5, 0, 0, 0], [5, -1, 395, 0, 0, 0], 0),
+    ],
+)  # fmt: skip
+def test_wrong_groups_move_nothing_and_are_named(sizes: list[int], starts: list[int], wrong: int) -> None:
+    result, schedule = moved(copier("auto", "sizes", True), source_of("u2"), sizes, starts=starts)
+    assert schedule[2] == wrong
+    assert (result == 7).all() == bool(wrong)
 
 
 @functools.cache
