@@ -239,11 +239,7 @@ def ragged_kernel(
     sides = [_sides(each, into_rows) for each in families]
     loads, stores = [load for load, _ in sides], [store for _, store in sides]
     rows, columns = loads[0].problem.global_shape
-    for load in loads[1:]:
-        if load.problem.global_shape != (rows, columns) or load.problem.dtype != loads[0].problem.dtype:
-            raise CHECK.malformed("others", "must be families of the same matrix", str(load.problem.global_shape))
-        if load.expect_tx_bytes != loads[0].expect_tx_bytes:
-            raise CHECK.malformed("others", f"must have tiles of {loads[0].expect_tx_bytes} bytes", load.problem.tile)
+    _alike(families, loads)
     maps = [*loads, *[store for each in stores for store in each]]
     if len(maps) > MOST_MAPS:
         raise CHECK.malformed("others", f"must need at most {MOST_MAPS} maps", len(maps))
@@ -294,6 +290,20 @@ def ragged_kernel(
     )  # fmt: skip
 
 
+def _alike(families: Sequence[RaggedFamily], loads: Sequence[TensorMapPlan]) -> None:
+    """Refuse families between which the device cannot choose: another matrix, other sizes, other bytes, one height."""
+    first = families[0], loads[0]
+    for place, (family, load) in enumerate(zip(families, loads, strict=True)):
+        if (load.problem.global_shape, load.problem.dtype) != (first[1].problem.global_shape, first[1].problem.dtype):
+            raise CHECK.malformed("others", "must be families of the same matrix", str(load.problem.global_shape))
+        if (family.strategy, family.multiple) != (first[0].strategy, first[0].multiple):
+            raise CHECK.malformed("others", f"must be families by {first[0].strategy} of the same sizes", str(family))
+        if load.expect_tx_bytes != first[1].expect_tx_bytes:
+            raise CHECK.malformed("others", f"must have tiles of {first[1].expect_tx_bytes} bytes", load.problem.tile)
+        if family.tile_rows in [other.tile_rows for other in families[:place]]:
+            raise CHECK.malformed("others", "must have tiles of different heights", family.tile_rows)
+
+
 def checked_tiles(tiles: int, stages: int) -> int:
     """Return the number of tiles, refused if an ``int`` cannot count them and the blocks behind them."""
     if tiles * (stages + 1) >= MOST_COORDINATE:
@@ -306,8 +316,12 @@ def _concrete(family: RaggedFamily, sizes: Mapping[str, int] | None) -> RaggedFa
     CHECK.kind(family, RaggedFamily, "family")
     CHECK.choice(family.strategy, "strategy of the family", STRATEGIES)
     plans = [plan.specialise(sizes) if isinstance(plan, SymbolicPlan) else plan for plan in family.plans]
-    if any(plan.problem.rank != 2 for plan in plans) or family.axis:
-        raise CHECK.malformed("family", "must be of a matrix whose rows are ragged", str(plans[0].problem.global_shape))
+    for problem in (plan.problem for plan in plans):
+        shape = problem.global_shape
+        whole = problem.bounds == tuple([(0, extent) for extent in shape]) and not problem.base_elem_offset
+        if len(shape) != 2 or family.axis or problem.global_strides != (shape[1], 1) or not whole:
+            rule = "must be of a dense row-major matrix whose rows are ragged"
+            raise CHECK.malformed("family", rule, f"{shape}:{problem.global_strides}")
     return replace(family, plans=tuple(plans), rows=plans[0].problem.global_shape[0])
 
 

@@ -240,8 +240,18 @@ def test_kernels_that_do_not_exist_are_refused() -> None:
             la.ragged(tensor, GROUPS, (TILE, 64), SMEM, strategy).kernel()
     with pytest.raises(MalformedError, match="tiles of"):
         ragged_kernel(family, la.ragged(tensor, None, (16, 64), None), groups=2)
-    with pytest.raises(MalformedError, match="whose rows are ragged"):
-        la.ragged(la.Tensor((4, 64, 64)), 2, (1, 32, 64), None, axis=1).kernel()
+    with pytest.raises(MalformedError, match="different heights"):
+        ragged_kernel(family, family, groups=2)
+    with pytest.raises(MalformedError, match="of the same sizes"):
+        ragged_kernel(family, la.ragged(tensor, None, (TILE, 64), SMEM, "exact_pool"), groups=2)
+    wide = la.ragged(la.Tensor((ROWS, 2 * COLUMNS), dtype="u16"), None, (TILE, 64), SMEM)
+    with pytest.raises(MalformedError, match="same matrix"):
+        ragged_kernel(family, wide, groups=2)
+    pitched = la.Tensor((ROWS, COLUMNS), (2 * COLUMNS, 1), dtype="u16")
+    for odd in (la.ragged(la.Tensor((4, 64, 64)), 2, (1, 32, 64), None, axis=1),
+                la.ragged(pitched, 2, (TILE, 64), SMEM)):  # fmt: skip
+        with pytest.raises(MalformedError, match="whose rows are ragged"):
+            odd.kernel()
     with pytest.raises(MalformedError, match="multiple"):
         ragged_transpose_kernel((ROWS, COLUMNS), "bf16", GROUPS, multiple=4)
     with pytest.raises((MalformedError, InfeasibleError)):
