@@ -28,7 +28,8 @@ def draw_ragged(family: RaggedFamily, canvas: Canvas, top: float) -> None:
     canvas.text(4, top + 14, f"ragged dimension {family.axis}, tiles of {tile} rows: {family.strategy}", "h")
     canvas.text(4, top + 32, family.stated or "every row of every group is copied exactly once, for all sizes", "n")
     examples = (max(1, tile - 1 - tile // 4), tile, 2 * tile + tile // 2 + tile // 8)
-    sizes = sorted({max(family.least_rows, size) for size in examples})
+    step = family.multiple
+    sizes = sorted({-(-max(family.least_rows, size) // step) * step for size in examples})
     reach = max(-(-size // tile) * tile for size in sizes)
     left, y = 96.0, top + 62
     scale = WIDE / reach

@@ -144,6 +144,10 @@ def test_shuffles_show_the_word_of_every_register(order: list[int]) -> None:
 
 @pytest.mark.parametrize("strategy", ["auto", "descriptors", "exact_pool", "overlap_pool", "shift_back", "overfetch"])
 def test_a_ragged_family_shows_copies_that_cover_each_group(strategy: str) -> None:
+    for multiple in (8, 96):
+        assert "rows once" in la.draw.svg(
+            la.ragged(la.Tensor((1024, 512)), 4, (64, 64), None, strategy, multiple=multiple)
+        )
     family = synthesize_ragged(la.Tensor((1024, 512)), (64, 64), strategy=strategy)
     picture = la.draw.svg(family)
     sizes = [int(size) for size in re.findall(r">n = (\d+)<", picture)]
