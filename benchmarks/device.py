@@ -109,7 +109,7 @@ JOBS = {
     "breaks": Job("kernels with one mistake each: status, wrong numbers, or nothing; right ones under random delays",
                   "device_breaks", ("breaks_dev",), 400, {"mutants": 200, "seeds": 24}),
     "ablation": Job("layout and schedule of products and attention in three orders, beside Triton; stalls by ncu",
-                    "device_ablation", (), 200, {"kinds": ["gemm", "attention"]}),
+                    "device_ablation", ("ablation_dev",), 200, {"kinds": ["gemm", "attention"]}),
     "kernels": Job("kernels that move arrays: every byte, and the bandwidth beside copies", "device_kernels",
                    ("kernels_dev", "kernels_gathers_dev"), 55,
                    {"kinds": ["windows", "plain", "engine", "gathers", "staging"]}),

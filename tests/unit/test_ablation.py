@@ -127,6 +127,12 @@ def test_the_page_has_the_choices() -> None:
     )
 
 
+def test_the_page_has_the_table_of_the_record() -> None:
+    rows = json.loads(gzip.decompress((ROOT / "tests/data/measured/ablation_dev.json.gz").read_bytes()))["rows"]
+    assert device_ablation.table(rows) in (ROOT / "docs/benchmarks.md").read_text(encoding="utf-8")
+    assert all(row["right"] for row in rows)
+
+
 def test_the_table_of_a_record(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
     name = next(iter(STORED))
     ncu = {device_ablation.LATENCY: 20.0, device_ablation.IDLE: 71.2,
