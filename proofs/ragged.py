@@ -89,6 +89,15 @@ class RaggedCopy(Checked, code="LA865"):
     rows: int
 
 
+def _unchecked(row: list[int]) -> RaggedCopy:
+    """The copy of a row of a table, whose entries are integers."""
+    copy = object.__new__(RaggedCopy)
+    put = object.__setattr__
+    for name, value in zip(RaggedCopy.__match_args__, row, strict=True):
+        put(copy, name, value)
+    return copy
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RaggedCopies(Sequence[RaggedCopy]):
     """The copies of all groups, in order: a sequence of ``RaggedCopy``, and the columns as arrays.
@@ -122,7 +131,7 @@ class RaggedCopies(Sequence[RaggedCopy]):
         return RaggedCopy(*self.table[place].tolist())
 
     def __iter__(self) -> Iterator[RaggedCopy]:
-        return (RaggedCopy(*row) for row in self.table.tolist())
+        return map(_unchecked, self.table.tolist())
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, RaggedCopies):
