@@ -533,11 +533,45 @@ def pipelines() -> Iterator[Row]:
     yield Row("scheduled and proved, attention", functools.partial(schedule, attention_work()), bar="10 s")
 
 
+def variants() -> Iterator[Row]:
+    """Keys of symbolic plans, and picks among variants of a kernel: ready ones, and misses while one compiles."""
+    import layoutalg as la
+    from layoutalg.codegen.kernel import KernelSource
+    from layoutalg.codegen.variants import Variants
+
+    plan = la.tensormap(la.Tensor(("M", "K")), (64, 128), "Sw<3,3,3> o 0 o (64,(64,2)):(64,(1,4096))")
+    yield Row("key of a symbolic plan", lambda: plan.key(M=100, K=72), bar="20 us")
+
+    def build(sizes: Any) -> Any:
+        threads = next((each for each in (64, 128) if sizes.holds(f"n <= {each}")), 256)
+        width = next((each for each in (128, 8) if sizes.holds(f"n % {each} == 0")), 1)
+        text = f'extern "C" __global__ void f(int n) {{ int width = {width}, threads = {threads}; }}'
+        return KernelSource("f", text, "sm_90a", threads, 0, (("int", "n"),))
+
+    began = time.perf_counter()
+    some = Variants(build, "n", domain="n <= 8192")
+    yield Row("variants: the general kernel, with NVRTC", time.perf_counter() - began)
+    began = time.perf_counter()
+    count = len(some.dispatch.branches)
+    yield Row("variants: all guards over 1..8192", time.perf_counter() - began, bar="<= 10", more={"variants": count})
+    missed = []
+    while not some.pick(n=256).exact:
+        began = time.perf_counter()
+        some.pick(n=256)
+        missed.append(time.perf_counter() - began)
+        time.sleep(0.0005)
+    yield Row(
+        "pick, a miss while the variant compiles", statistics.median(missed), more={"slowest_us": 1e6 * max(missed)}
+    )
+    yield Row("pick, ready", lambda: some.pick(n=256), bar="20 us")
+    some.close()
+
+
 PARTS: dict[str, Callable[[], Iterator[Row]]] = {
     part.__name__: part
     for part in (
         program, planner, ragged, descriptors, questions, cute, f2, integer, piecewise, equations, conversions,
-        pipelines,
+        pipelines, variants,
     )
 }  # fmt: skip
 

@@ -58,6 +58,17 @@ def to_ptx(source: KernelSource | str, arch: str | None = None) -> str:
     return _translated(*_checked(source, arch, "to_ptx"))
 
 
+def nvrtc_version() -> str:
+    """Return the name and version of the run-time compiler, such as ``"NVRTC 13.0"``."""
+    try:
+        from cuda.bindings import nvrtc
+
+        _, major, minor = nvrtc.nvrtcVersion()
+    except (ImportError, OSError, RuntimeError) as error:
+        raise missing_cuda("compiling", str(error)) from None
+    return f"NVRTC {major}.{minor}"
+
+
 def _checked(source: object, arch: object, call: str) -> tuple[str, str]:
     """Return the text and the architecture."""
     text = source.text if isinstance(source, KernelSource) else source

@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from layoutalg.synth.conversions.gathers import gather
     from layoutalg.synth.paddings import padding
     from layoutalg.synth.ragged import ragged
+    from layoutalg.synth.search.trials import tune
     from layoutalg.synth.swizzles import swizzle
     from layoutalg.synth.symbolic.call import tensormap
     from layoutalg.synth.wgmma.plan import wgmma
@@ -108,6 +109,7 @@ __getattr__, __dir__ = door(
         "layoutalg.synth.conversions.gathers": "gather",
         "layoutalg.synth.paddings": "padding",
         "layoutalg.synth.ragged.family": "ragged",
+        "layoutalg.synth.search.trials": "tune",
         "layoutalg.synth.swizzles": "swizzle",
         "layoutalg.synth.symbolic.call": "tensormap",
         "layoutalg.synth.wgmma.plan": "wgmma",
@@ -178,5 +180,6 @@ __all__ = [
     "tensormap",
     "testing",
     "to_text",
+    "tune",
     "wgmma",
 ]

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from layoutalg.ground import memory
 from layoutalg.ground.check import Checker, integers
 
-CHECK = Checker("LA867", "invalid groups")
+CHECK = Checker("LA869", "invalid groups")
 MOST_ROWS = 2**63 - 1
 """The bound of a sum of sizes if no tensor bounds it."""
 
@@ -27,14 +27,14 @@ def group_offsets(sizes: object, rows: int | None = None, argument: str = "sizes
         rows: Rows of the tensor, which the sum may not exceed.
         argument: Name for the message.
 
-    Raises: MalformedError: LA867; names the first size that is not one, or ends beyond the rows. BudgetError: LA002.
+    Raises: MalformedError: LA869; names the first size that is not one, or ends beyond the rows. BudgetError: LA002.
 
     Example:
         >>> group_offsets([70, 0, 64]).tolist()
         [0, 70, 70, 134]
         >>> group_offsets([70, 64], rows=128)
         Traceback (most recent call last):
-        layoutalg.ground.errors.MalformedError: LA867 invalid groups
+        layoutalg.ground.errors.MalformedError: LA869 invalid groups
           in     sizes[1]
           since  must end within the 128 rows of the tensor, not 64
     """
@@ -65,14 +65,14 @@ def group_offsets(sizes: object, rows: int | None = None, argument: str = "sizes
 def checked_offsets(offsets: object, rows: int | None = None, argument: str = "offsets") -> npt.NDArray[np.int64]:
     """Return G + 1 offsets of groups as int64; they start at 0 or later, never fall, and end within the rows.
 
-    Raises: MalformedError: LA867; names the first offset that is wrong.
+    Raises: MalformedError: LA869; names the first offset that is wrong.
 
     Example:
         >>> checked_offsets([0, 70, 70, 134]).tolist()
         [0, 70, 70, 134]
         >>> checked_offsets([0, 70, 64])
         Traceback (most recent call last):
-        layoutalg.ground.errors.MalformedError: LA867 invalid groups
+        layoutalg.ground.errors.MalformedError: LA869 invalid groups
           in     offsets[2]
           since  must be at least the offset before it, 70, not 64
     """

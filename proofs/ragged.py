@@ -232,7 +232,7 @@ class RaggedFamily(
             sizes: Rows of each group; by default those the family was made for.
             offsets: Instead of sizes, where each group starts and the last one ends.
 
-        Raises: MalformedError: LA867, LA865: names the first size or offset that is wrong. BudgetError: LA001, LA002.
+        Raises: MalformedError: LA869, LA865: names the first size or offset that is wrong. BudgetError: LA001, LA002.
 
         Example:
             >>> import layoutalg as la

@@ -22,7 +22,7 @@ from layoutalg.ground.record import Record
 from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
 from layoutalg.targets.nvidia import tensormap as hardware
 
-CHECK = Checker("LA868", "invalid clipped map")
+CHECK = Checker("LA890", "invalid clipped map")
 FORMS = ("read_write", "write_only")
 TALL = 1 << 30
 """Rows declared for the ragged dimension; sizes may be as large."""
@@ -55,7 +55,7 @@ def moved_base(form: str, pitch: Any) -> Any:
 @dataclass(frozen=True, slots=True)
 class ClipPlan(
     Record,
-    code="LA868",
+    code="LA890",
     schema="layoutalg/clip-plan/1",
     json="form axis ragged_dim plan=dense tensormap=fields hex=raw",
 ):

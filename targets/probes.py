@@ -16,11 +16,11 @@ from layoutalg.ground.check import Checker
 from layoutalg.ground.record import Record
 from layoutalg.targets.registry import lookup
 
-CHECK = Checker("LA869", "invalid record of a probe")
+CHECK = Checker("LA891", "invalid record of a probe")
 
 
 @dataclass(frozen=True, slots=True)
-class ClipProbe(Record, code="LA869"):
+class ClipProbe(Record, code="LA891"):
     """Where address arithmetic of the copy engine was seen to wrap at 2^64, so that rows behind a group are clipped.
 
     Args:

@@ -629,6 +629,26 @@ class Emit(Options):
 
 
 @dataclass(frozen=True)
+class Tune(Options):
+    """The legal choices of a kernel that should be fastest; measured by a function of yours.
+
+    layoutalg tune gemm 4096 4096 4096
+    layoutalg tune gemm 8192 8192 8192 --dtype e4m3 --top 4 --json
+    """
+
+    what: str = argument("gemm: D = A B^T by wgmma", choices=("gemm",))
+    shape: list[int] = argument("M N K", nargs=3, type=_count)
+    dtype: str = argument("type of A and B (default bf16)", "--dtype", default="bf16")
+    target: str = _target()
+    top: int = argument("number of choices (default 16)", "--top", type=_count, default=16)
+    measure: str | None = argument(
+        "MODULE:FUNCTION from a choice, a dict, to a number; less is better (default: only rank)",
+        "--measure",
+    )
+    database: str | None = argument("SQLite file of results; what is in it is not measured again", "--database")
+
+
+@dataclass(frozen=True)
 class Schema(Options):
     """The JSON Schema of a document that layoutalg reads or writes.
 
@@ -661,7 +681,7 @@ COMMANDS: dict[str, type[Any]] = {
     "convert": Convert, "ragged": Ragged, "admissible": Admissible, "factorise": Factorise, "diagnose": Diagnose,
     "synth": Synth,
     "check": Check, "certify": Certify, "checker": Checker, "verify": Verify, "validate": Validate, "draw": Draw,
-    "emit": Emit,
+    "emit": Emit, "tune": Tune,
     "schema": Schema, "demo": Demo,
 }  # fmt: skip
 KINDS: dict[str, type[Any]] = {"tensormap": SynthTensormap, "wgmma": SynthWgmma}

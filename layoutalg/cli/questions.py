@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pkgutil
 import re
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,7 @@ from layoutalg.synth.conversions import conversion
 from layoutalg.synth.factor import factorise
 from layoutalg.synth.paddings import padding
 from layoutalg.synth.ragged import ragged
+from layoutalg.synth.search import Trial, Tuned, gemm_space, tune
 from layoutalg.synth.swizzles import swizzle
 from layoutalg.synth.tensormap import InadmissibleError
 from layoutalg.targets.nvidia import tensormap as hardware
@@ -283,3 +286,31 @@ def _copied(found: RaggedFamily) -> list[str]:
         for copy in copies[:COPIES]
     ]
     return lines + [f"  ... {len(copies) - COPIES} more copies"] * (len(copies) > COPIES)
+
+
+def run_tune(given: commands.Tune) -> int:
+    """Print the choices that should be fastest, measured if there is a function for it."""
+    m, n, k = given.shape
+    with clock.within(given.budget), as_options(ARGUMENTS | {"top": "--top", "dtype": "--dtype"}):
+        space = gemm_space((m, n, k), given.dtype, given.target)
+        ranked, refused = space.ranked()
+    if given.measure is not None:
+        say_answer(tune(space, _measure(given.measure), database=given.database, top=given.top), given.json)
+        return PROVED
+    if given.database is not None:
+        raise malformed("--database", "needs --measure: nothing is measured without it", given.database)
+    shown = [Trial(each.choice, each.cycles, each.bound, None, "not measured") for each in ranked[: given.top]]
+    say_answer(Tuned(tuple(shown), len(ranked), len(refused)), given.json)
+    return PROVED
+
+
+def _measure(text: str) -> Callable[[dict[str, Any]], float]:
+    """Return the function MODULE:FUNCTION; modules of the working directory count."""
+    sys.path.insert(0, "")
+    try:
+        found: Callable[[dict[str, Any]], float] = pkgutil.resolve_name(text)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise malformed("--measure", f"must be MODULE:FUNCTION ({error})", text) from None
+    finally:
+        sys.path.remove("")
+    return found

@@ -13,7 +13,7 @@ Timeouts are not cached.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import gcd
@@ -185,6 +185,35 @@ def find_sizes(
             pass
     clock.check("looking for symbolic sizes")
     return None
+
+
+@solver.whole
+def sizes_with(
+    assumptions: Known,
+    answers: Sequence[tuple[Sequence[Condition], bool]],
+    names: frozenset[str] = frozenset(),
+    timeout_ms: float = DECISION_MS,
+) -> Sizes | None:
+    """Return sizes that satisfy the assumptions and give each disjunction its answer; None if there are none, by z3.
+
+    Raises: BudgetError: undecided.
+
+    Example:
+        >>> from layoutalg.ground.assumptions import Assumptions, condition
+        >>> small, whole = (condition("n <= 64"),), (condition("n % 128 == 0"),)
+        >>> sizes_with(Assumptions(("n % 8 == 0",)), [(small, True), (whole, True)])
+    """
+    used = names | {name for clause, _ in answers for entry in clause for name in entry.names}
+    with clock.within(timeout_ms / 1000):
+        for drawn in _draws(assumptions, used):
+            if all(any(entry.true_at(drawn) for entry in clause) == wanted for clause, wanted in answers):
+                return tuple(sorted(drawn.items()))
+        question = _Question(assumptions, None, used)
+        z3 = question.session.z3
+        for clause, wanted in answers:
+            parts = [question.encode(entry, wanted) for entry in clause]
+            question.session.solver.add(z3.Or(*parts) if wanted else z3.And(*parts))
+        return question.sizes(True)
 
 
 def _examples(assumptions: Known, claim: Condition) -> tuple[Sizes | None, Sizes | None]:

@@ -6,7 +6,7 @@ A guard is a conjunction of clauses, each a disjunction of conditions on polynom
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
@@ -27,10 +27,20 @@ Clause: TypeAlias = tuple[Condition, ...]
 _SHORT = 2**16
 """Numbers from here on are printed as powers of two if close to one."""
 _WIDE_DEGREE = 2
+MOST_COMPILED = 200
+"""Terms of a guard that becomes one expression; Python nests longer sums too deeply."""
+
+
+class Compiled:
+    """What a value computes once from its fields: no fields itself, so neither compared, copied nor pickled."""
+
+    __slots__ = ("_test", "_text")
+    _test: Callable[[Mapping[str, int]], Any]
+    _text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Guard:
+class Guard(Compiled):
     """The sizes for which a plan holds: integers >= 1 for ``names`` at which every clause has a true condition.
 
     Args:
@@ -67,6 +77,22 @@ class Guard:
     def conditions(self) -> tuple[Condition, ...]:
         """The conditions of single-condition clauses."""
         return tuple(clause[0] for clause in self.clauses if len(clause) == 1)
+
+    def admits(self, sizes: Mapping[str, int]) -> bool:
+        """Like ``holds`` for sizes that are known to be integers, one per name; about a microsecond.
+
+        Example:
+            >>> Guard(("K % 8 == 0", "2**31 >= M"), ("K", "M")).admits({"M": 5, "K": 64})
+            True
+        """
+        try:
+            return bool(self._test(sizes))
+        except AttributeError:
+            if sum(len(entry.value.monomials) for clause in self for entry in clause) > MOST_COMPILED:
+                return self.broken_at(sizes) is None
+            parts = [f"sizes[{name!r}] >= 1" for name in self.names] + [python_text(clause) for clause in self]
+            object.__setattr__(self, "_test", predicate(" and ".join(parts)))
+        return bool(self._test(sizes))
 
     def broken_at(self, sizes: Mapping[str, int]) -> str | None:
         """Return the first clause that fails, or None; sizes must be integers, one per name."""
@@ -135,7 +161,40 @@ class Guard:
         return len(self.clauses)
 
     def __str__(self) -> str:
-        return ", ".join(_lines(self)) or "only sizes >= 1"
+        try:
+            return self._text
+        except AttributeError:
+            object.__setattr__(self, "_text", ", ".join(_lines(self)) or "only sizes >= 1")
+            return self._text
+
+
+def predicate(expression: str) -> Callable[[Mapping[str, int]], Any]:
+    """Return a function of ``sizes`` from an expression written by ``python_text``."""
+    function: Callable[[Mapping[str, int]], Any] = eval(f"lambda sizes: {expression or 'True'}", {"__builtins__": {}})
+    return function
+
+
+def python_text(clause: Clause) -> str:
+    """Return a clause as a Python expression of ``sizes``, which must all be at least 1.
+
+    Example:
+        >>> python_text((condition("M % 16 == 0"), condition("2*M >= 7")))
+        "((1*sizes['M']) % (16) == 0 or -7 + 2*sizes['M'] >= 0)"
+    """
+    parts = []
+    for entry in clause:
+        above, below = (_python_polynomial(value) for value in entry.value.split())
+        sign = {"zero": "== 0", "nonzero": "!= 0", "nonnegative": ">= 0"}
+        parts.append(f"({above}) % ({below}) == 0" if entry.kind == "integral" else f"{above} {sign[entry.kind]}")
+    return f"({' or '.join(parts)})"
+
+
+def _python_polynomial(value: Polynomial) -> str:
+    terms = [
+        "*".join([str(int(factor)), *[f"sizes[{name!r}]{f'**{power}' if power > 1 else ''}" for name, power in key]])
+        for key, factor in value.monomials
+    ]
+    return " + ".join(terms) or "0"
 
 
 def minimal(clauses: Iterable[Clause], names: Iterable[str]) -> Guard:

@@ -195,14 +195,17 @@ class SymbolicPlan(Claim):
 
     def key(self, sizes: Mapping[str, int] | None = None, **more: int) -> tuple[int, str]:
         """Return the specialisation key, case number and guard; sizes with equal keys can share code."""
-        case = self.case_of(sizes, **more)
-        return self.cases.index(case), str(case.guard)
+        values = self._values(sizes, more)
+        for place, case in enumerate(self.cases):
+            if case.guard.admits(values):
+                return place, str(case.guard)
+        raise self._refusal(values)
 
     def case_of(self, sizes: Mapping[str, int] | None = None, **more: int) -> SymbolicPlan:
         """Return the best case whose guard holds."""
         values = self._values(sizes, more)
         for case in self.cases:
-            if case.guard.broken_at(values) is None:
+            if case.guard.admits(values):
                 return case
         raise self._refusal(values)
 

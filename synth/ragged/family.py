@@ -85,7 +85,7 @@ def ragged(
         options: ``swizzle`` and ``axes`` as for ``layoutalg.tensormap``, ``base_elem_offset``, ``oob_fill``,
             ``oob_required``; ``form`` of clipped maps (``proofs.ragged_clip``).
 
-    Raises: InadmissibleError: no such family exists. MalformedError: LA865, LA867. BudgetError: its coverage was not
+    Raises: InadmissibleError: no such family exists. MalformedError: LA865, LA869. BudgetError: its coverage was not
         proved.
 
     Example:

@@ -28,7 +28,7 @@ def boxes(segment_rows: int | Sequence[int], tile_rows: int, strategy: str) -> B
     Returns:
         The boxes of the segment; for several segments, a list for each.
 
-    Raises: MalformedError: LA865, LA867. BudgetError: LA002.
+    Raises: MalformedError: LA865, LA869. BudgetError: LA002.
 
     Example:
         >>> boxes(77, 64, "exact_pool"), boxes(77, 64, "overlap_pool"), boxes(77, 64, "shift_back")

@@ -52,6 +52,13 @@ SHOWS = {
     "hip": KERNEL.format(target="gfx1100", call="hip.to_code_object"),
     "graph": GRAPH,
     "test": TESTING,
+    "distributed": """
+from distributed import Client
+import layoutalg as la
+from layoutalg.synth.search import gemm_space
+with Client(processes=False, n_workers=2, dashboard_address=None) as client:
+    print(la.tune(gemm_space((4096, 4096, 4096)), lambda choice: choice["stages"], client.get_executor()))
+""",
     "docs": """
 import subprocess, sys
 command = ["-m", "sphinx", "--quiet", "--fail-on-warning", "--keep-going", CLONE + "/docs", "html"]

@@ -24,8 +24,8 @@ SERVES = {
     "cuda": ["codegen/compile.py", "codegen/launch.py"],
     "dev": ["tests"],
 }
-"""What each extra is for; ``hip`` imports nothing: it starts a compiler."""
-OTHERS = {"cutlass", "jaxlib", "triton", "torch"}
+"""What each extra is for; ``hip`` imports nothing: it starts a compiler; executors of ``distributed`` are given."""
+OTHERS = {"cutlass", "distributed", "jaxlib", "triton", "torch"}
 """Peers that tests start in environments of their own, or skip without."""
 
 
@@ -137,7 +137,7 @@ def test_what_is_imported_is_listed(extra: str) -> None:
 
 
 def test_every_extra_is_tried() -> None:
-    assert set(SERVES) | {"hip"} == set(PROJECT["optional-dependencies"])
+    assert set(SERVES) | {"hip", "distributed"} == set(PROJECT["optional-dependencies"])
 
 
 @pytest.mark.parametrize(

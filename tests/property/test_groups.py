@@ -58,7 +58,7 @@ def test_arrays_of_every_width_are_summed_without_wrapping(kind: str) -> None:
 @pytest.mark.parametrize("values", [None, 5, "12", b"12", {1: 2}, np.ones((2, 2), dtype=int), np.ones(2), [[1]]])
 def test_what_is_not_a_list_of_integers_is_refused(values: object) -> None:
     for read in (group_offsets, checked_offsets):
-        with pytest.raises(MalformedError, match="LA867"):
+        with pytest.raises(MalformedError, match="LA869"):
             read(values)
     with pytest.raises(MalformedError, match="one entry more"):
         checked_offsets([])

@@ -22,6 +22,7 @@ import layoutalg as la
 from layoutalg.cli.schemas import schema_names, schema_text
 from layoutalg.codegen.product import ProductReport
 from layoutalg.codegen.validate import ValidationReport
+from layoutalg.codegen.variants import VariantReport, VariantRow
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.errors import plain
 from layoutalg.ground.record import Record
@@ -45,6 +46,7 @@ from layoutalg.synth import (
 )
 from layoutalg.synth.conversions import conversion
 from layoutalg.synth.im2col import synthesize_im2col
+from layoutalg.synth.search import Trial, Tuned
 from layoutalg.synth.solving import AtLeast, Multiple, least_padding, least_repairs, map_conflicts, nearest_map
 from layoutalg.synth.swizzles import swizzle
 from layoutalg.targets import model_of
@@ -135,6 +137,12 @@ def answers() -> Iterator[Any]:
     yield Broken("STRIDE_ALIGN", "a pitch is not a multiple of 16 bytes", {"coordinate": (1, 0)})
     yield ProductReport("host", None, (64, 64, 64), (0, 1, 2.0, 3.0), "", 0.25)
     yield ValidationReport("host", "", None, ((0, 0),), 8192, None, None, 0.5)
+    yield Tuned(
+        (Trial({"rows": 64}, 2.0, "mma", 1.5), Trial({"rows": 128}, 3.0, "hbm", None, "no such register", True)), 2, 1
+    )
+    yield VariantReport(
+        3, 1, (VariantRow("n % 8 == 0", "ready", "cache", 2, 3700, 0.25), VariantRow("n <= 8", "waiting"))
+    )
     for problem in (PROBLEM, dataclasses.replace(PROBLEM, smem_modes=(((64, 1),), ((64, 64),)), swizzle="128B")):
         try:
             synthesize_tensormap(problem)
@@ -201,6 +209,7 @@ def _validator(name: str) -> Any:
 WRITTEN_ELSEWHERE = {
     "demo", "emitted", "error", "picture", "real-tiles", "schemas",  # by the command line, and tested there
     "certificate", "pipeline", "tensormap-problem", "wgmma-problem",
+    "variant",  # an entry of a folder of compiled kernels
 }  # fmt: skip
 
 
@@ -238,8 +247,8 @@ VALUES = {
     "TensorMap": "its 128 bytes", "Im2colMap": "its 128 bytes", "MatrixDescriptor": "its 64 bits",
     "Kind": "fact", "Multiply": "fact", "ReadPattern": "fact", "Target": "fact", "Law": "law",
     "Patch": "line of PTX", "KernelSource": "source text", "ArrayKernel": "source text",
-    "MatmulKernel": "source text", "AttentionKernel": "source text", "Emitted": "source text",
     "RaggedKernel": "source text",
+    "MatmulKernel": "source text", "Space": "question", "AttentionKernel": "source text", "Emitted": "source text",
     "Form": "argument of a kernel", "Work": "argument of a schedule", "DeviceInfo": "device",
     "WgmmaTiles": "argument of a kernel",
     "Multiple": "condition, as it was given", "AtLeast": "condition, as it was given",

@@ -477,6 +477,26 @@ def test_a_layout_is_factored_or_not():
     assert run("factorise", "-", stdin="ab" * 128)[0] == USAGE
 
 
+def test_choices_are_ranked_or_measured(tmp_path, monkeypatch):
+    code, answer = answered("tune", "gemm", "4096", "4096", "4096", "--top", "3")
+    assert (code, answer["legal"], len(answer["trials"])) == (PROVED, 488, 3)
+    assert [each["measured"] for each in answer["trials"]] == [None] * 3
+    assert run("tune", "gemm", "4096", "4096", "4096")[1].startswith("0 measured of 488 legal choices")
+    (tmp_path / "timer_of_test.py").write_text(
+        "def seconds(choice):\n    return 1 / choice['stages']\n", encoding="utf-8"
+    )
+    monkeypatch.chdir(tmp_path)
+    for stored in (False, True):
+        words = ("--measure", "timer_of_test:seconds", "--database", "results.db", "--top", "4")
+        code, answer = answered("tune", "gemm", "1000", "1000", "1000", *words)
+        assert (code, [each["stored"] for each in answer["trials"]]) == (PROVED, [stored] * 4)
+    for wrong in (("--measure", "no_such_module:f"), ("--measure", "json"), ("--measure", ":"), ("--database", "x.db")):
+        assert run("tune", "gemm", "64", "64", "64", *wrong)[0] == USAGE
+    for words in (("0", "1", "1"), ("1", "1"), ("1", "1", "x"), ("1", "1", "1", "--dtype", "u6")):
+        assert run("tune", "gemm", *words)[0] == USAGE
+    assert run("tune", "gemm", "64", "64", "64", "--target", "sm_80")[0] != PROVED
+
+
 def test_a_map_is_diagnosed_from_bytes_digits_and_arguments(tmp_path):
     raw, digits = tmp_path / "map.bin", tmp_path / "map.txt"
     raw.write_bytes(bytes.fromhex(SOLVED.hex))

@@ -36,6 +36,8 @@ from layoutalg.proofs.pipeline.transfers import PRIMITIVES
 from layoutalg.proofs.ragged_clip import ClipPlan
 from layoutalg.proofs.smem import shared_tile
 from layoutalg.proofs.symbolic import SymbolicProblem
+from layoutalg.proofs.symbolic.dispatch import Branch, Dispatch
+from layoutalg.proofs.symbolic.guard import Guard
 from layoutalg.proofs.symbolic.obligations import obligations
 from layoutalg.proofs.symbolic.residues import Axis, Residues
 from layoutalg.proofs.tcgen05 import Tcgen05Tile, TmemPlan
@@ -78,6 +80,7 @@ from layoutalg.targets.nvidia.tensormap.versions import accepted_since
 from layoutalg.targets.pipeline_costs import pipeline_costs
 from layoutalg.targets.probes import ClipProbe
 from layoutalg.targets.registry import H200, lookup
+from layoutalg.targets.roofs import roofs
 from layoutalg.targets.target_model import CONSUMERS, LIMITS, model_of
 
 PIPELINE = Pipeline(
@@ -134,6 +137,8 @@ VALUES: dict[type, Any] = {
         ClipPlan.of(PLAN, 0),
         ClipProbe("H200", "580", "2026-01-01", ("read_write load",), (1, 2)),
         NAMED,
+        Branch((), NAMED),
+        Dispatch(Guard(("K % 8 == 0",)), (Branch((), NAMED),)),
         NAMED.tensor_map,
         NAMED.patch[0],
         NAMED.guard,
@@ -229,6 +234,7 @@ VALUES: dict[type, Any] = {
         PIPELINE.roles[0],
         PIPELINE.roles[0].loop[0],
         pipeline_costs("sm_90a"),
+        roofs("sm_90a"),
         WORK,
         WORK.ops[1],
         WORK.dependences[0],

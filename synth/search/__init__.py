@@ -1,0 +1,12 @@
+"""Search: a space of choices, pruned by legality, ranked by rooflines, measured at the top."""
+
+from __future__ import annotations
+
+from layoutalg.synth.search.gemm import gemm_space
+from layoutalg.synth.search.roofline import Work, cycles, least_traffic_tile
+from layoutalg.synth.search.space import Choice, Ranked, Space
+from layoutalg.synth.search.trials import Trial, Tuned, tune
+
+__all__ = [
+    "Choice", "Ranked", "Space", "Trial", "Tuned", "Work", "cycles", "gemm_space", "least_traffic_tile", "tune",
+]  # fmt: skip

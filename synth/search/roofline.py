@@ -1,0 +1,99 @@
+"""Roofline estimates: the cycles of a kernel from what it multiplies, moves and issues.
+
+A kernel of equal blocks takes as long as its slowest resource. Multiplications, shared memory and issue belong to one
+multiprocessor: the blocks are worked off in turns, and the last turn is as long as a full one. HBM and the L2 cache
+belong to all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, isqrt
+
+from layoutalg.ground.check import Checker
+from layoutalg.ground.record import Record
+from layoutalg.targets.pipeline_costs import pipeline_costs
+from layoutalg.targets.roofs import roofs
+
+CHECK = Checker("LA886", "invalid search")
+
+
+@dataclass(frozen=True, slots=True)
+class Work(Record, code="LA886"):
+    """What a kernel does: per block, except what the chip does as a whole.
+
+    Args:
+        blocks: Blocks of the whole kernel.
+        dtype: Element type of the multiplications.
+        macs: Multiplications.
+        shared_bytes: Bytes written to and read from shared memory.
+        issues: Instructions of warps.
+        latency: Cycles that a block waits for copies, multiplications and barriers that do not overlap.
+        l2_bytes: Bytes that pass the L2 cache, of the whole kernel.
+        hbm_bytes: Bytes from and to memory, of the whole kernel.
+    """
+
+    blocks: int
+    dtype: str
+    macs: int
+    shared_bytes: int = 0
+    issues: int = 0
+    latency: int = 0
+    l2_bytes: int = 0
+    hbm_bytes: int = 0
+
+    def _validate(self) -> None:
+        CHECK.integer(self.blocks, "blocks", 1)
+        for name in ("macs", "shared_bytes", "issues", "latency", "l2_bytes", "hbm_bytes"):
+            CHECK.integer(getattr(self, name), name, 0)
+
+
+def times(work: Work, target: str = "sm_90a") -> dict[str, float]:
+    """Return the cycles that a kernel takes on each resource alone."""
+    chip, macs = roofs(target), pipeline_costs(target).macs
+    CHECK.choice(work.dtype, "dtype", macs)
+    turns = ceil(work.blocks / chip.units)
+    return {
+        "mma": turns * work.macs / macs[work.dtype],
+        "shared": turns * work.shared_bytes / chip.shared_bytes,
+        "issue": turns * work.issues / chip.issues,
+        "latency": turns * float(work.latency),
+        "l2": work.l2_bytes / chip.l2_bytes,
+        "hbm": work.hbm_bytes / chip.hbm_bytes,
+    }
+
+
+def cycles(work: Work, target: str = "sm_90a") -> tuple[float, str]:
+    """Return the estimated cycles of a kernel, and the resource that bounds them.
+
+    Example:
+        >>> cycles(Work(132, "bf16", macs=128 * 256 * 4096, hbm_bytes=2**20))
+        (65536.0, 'mma')
+        >>> cycles(Work(133, "bf16", macs=128 * 256 * 4096, hbm_bytes=2**20))[0]
+        131072.0
+    """
+    found = times(work, target)
+    slowest = max(found, key=lambda name: found[name])
+    return found[slowest], slowest
+
+
+def least_traffic_tile(room: int, row_step: int, column_step: int) -> tuple[int, int] | None:
+    """Return the tile of at most ``room`` accumulators that loads the fewest bytes a multiplication, or None.
+
+    A tile of r x c loads r + c elements for r c multiplications: least at r = c = sqrt(room). With steps, an optimum
+    has the largest r for its c or the largest c for its r, and its smaller side is at most sqrt(room).
+
+    Example:
+        >>> least_traffic_tile(128 * 256, 64, 16), least_traffic_tile(128 * 128, 64, 16)
+        ((192, 160), (128, 128))
+    """
+    CHECK.integer(room, "room", 1, 2**24)
+    CHECK.integer(row_step, "row_step", 1)
+    CHECK.integer(column_step, "column_step", 1)
+    side = isqrt(room)
+    found = [(rows, room // rows // column_step * column_step) for rows in range(row_step, side + 1, row_step)]
+    found += [
+        (room // columns // row_step * row_step, columns) for columns in range(column_step, side + 1, column_step)
+    ]
+    whole = [tile for tile in found if min(tile) > 0]
+    return min(whole, key=lambda tile: ((tile[0] + tile[1]) / (tile[0] * tile[1]), tile), default=None)
