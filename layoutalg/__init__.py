@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from layoutalg.synth.conversions.gathers import gather
     from layoutalg.synth.paddings import padding
     from layoutalg.synth.ragged import ragged
+    from layoutalg.synth.rewrite import same_movement
     from layoutalg.synth.search.trials import tune
     from layoutalg.synth.swizzles import swizzle
     from layoutalg.synth.symbolic.call import tensormap
@@ -110,6 +111,7 @@ __getattr__, __dir__ = door(
         "layoutalg.synth.paddings": "padding",
         "layoutalg.synth.ragged.family": "ragged",
         "layoutalg.synth.search.trials": "tune",
+        "layoutalg.synth.rewrite": "same_movement",
         "layoutalg.synth.swizzles": "swizzle",
         "layoutalg.synth.symbolic.call": "tensormap",
         "layoutalg.synth.wgmma.plan": "wgmma",
@@ -173,6 +175,7 @@ __all__ = [
     "proofs",
     "ragged",
     "right_inverse",
+    "same_movement",
     "suggest",
     "swizzle",
     "synth",
