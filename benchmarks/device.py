@@ -116,6 +116,8 @@ JOBS = {
     "kernels": Job("kernels that move arrays: every byte, and the bandwidth beside copies", "device_kernels",
                    ("kernels_dev", "kernels_gathers_dev"), 55,
                    {"kinds": ["windows", "plain", "engine", "gathers", "staging"]}),
+    "ragged": Job("ragged copies and transposes, every byte, beside a dense copy; what clipped maps rely on",
+                  "device_ragged", ("ragged_dev",), 200, {"made": "build/ragged.pickle"}),
 }  # fmt: skip
 """The jobs by name."""
 

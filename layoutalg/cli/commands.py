@@ -107,6 +107,10 @@ _page = _read_as(
     "four sizes such as 16,8,128,2",
     lambda text: tuple(map(int, _matched(r"[0-9]{1,18}(,[0-9]{1,18}){3}", text).split(","))),
 )
+_rows = _read_as(
+    "a list of sizes such as 70,0,64",
+    lambda text: tuple(map(int, _matched(r"-?[0-9]{1,18}(,-?[0-9]{1,18})*", text).split(","))),
+)
 _seconds = _read_as("a number of seconds, at least 0", lambda text: clock.checked_seconds(float(text), "a budget"))
 _count = _read_as("a whole number, at least 0", lambda text: int(_matched(r"[0-9]{1,1000}", text)))
 _bits = _read_as("4, 8, 16, 32, 64 or 128", lambda text: int(_matched("4|8|16|32|64|128", text)))
@@ -301,6 +305,37 @@ class Swizzle(Options):
     picture: str | None = _picture(
         "the banks of each access before and after, and the lines of memory,", "-o", "--output"
     )
+
+
+@dataclass(frozen=True)
+class Ragged(Options):
+    """The maps that copy tiles of every group of a ragged tensor, whatever the sizes, and the copies for given sizes.
+
+    layoutalg ragged "Sw<3,3,3> o 0 o (64,64):(64,1)" --tensor 4096,512 --sizes 70,0,64
+    layoutalg ragged "Sw<3,3,3> o 0 o (128,64):(64,1)" --tensor 65536,4096 --strategy exact_pool --json
+    layoutalg ragged "(64,64):(64,1)" --tensor 4096,512 --tile 64,64 --multiple 8 --emit kernel.cu --sizes 72,0,64
+    """
+
+    shared: str = argument("layout of the tile in shared memory: tile coordinates to element offsets")
+    tensor: Sizes = _extents("--tensor", "extents, elements, outermost first", required=True)
+    stride: Sizes | None = _extents("--stride", "element strides of the tensor (default row-major)")
+    dtype: str | None = _dtype()
+    tile: Sizes | None = _extents("--tile", "tile extents, if the layout does not determine them")
+    sizes: tuple[int, ...] | None = argument("rows of each group: 70,0,64", "--sizes", type=_rows)
+    strategy: str = argument(
+        "how the last rows of a group are copied (default auto)",
+        "--strategy",
+        default="auto",
+        choices=("auto", "exact_pool", "overlap_pool", "shift_back", "clip", "descriptors", "overfetch"),
+    )
+    multiple: int = argument("what divides every size (default 1)", "--multiple", type=_count, default=1)
+    axis: int = argument("the ragged dimension (default 0)", "--axis", type=_count, default=0)
+    store: bool = _flag("--store", "plan stores from shared memory to the tensor")
+    target: str = _target()
+    kernel: str | None = argument(
+        "write the kernels that copy the groups, CUDA, to this file, completely or not at all", "--emit", metavar="FILE"
+    )
+    picture: str | None = _picture("which copy takes which rows", "-o", "--output")
 
 
 @dataclass(frozen=True)
@@ -678,7 +713,8 @@ class Demo(Options):
 
 COMMANDS: dict[str, type[Any]] = {
     "explain": Explain, "suggest": Suggest, "banks": Banks, "padding": Padding, "swizzle": Swizzle,
-    "convert": Convert, "admissible": Admissible, "factorise": Factorise, "diagnose": Diagnose, "synth": Synth,
+    "convert": Convert, "ragged": Ragged, "admissible": Admissible, "factorise": Factorise, "diagnose": Diagnose,
+    "synth": Synth,
     "check": Check, "certify": Certify, "checker": Checker, "verify": Verify, "validate": Validate, "draw": Draw,
     "emit": Emit, "tune": Tune, "routing": Routing, "paged": Paged,
     "schema": Schema, "demo": Demo,

@@ -31,6 +31,7 @@ from layoutalg.pipeline import throughput
 from layoutalg.proofs.im2col import ConvolutionProblem
 from layoutalg.proofs.indirect import Lifetimes, Paged, Routing
 from layoutalg.proofs.movement import term
+from layoutalg.proofs.ragged_clip import ClipPlan
 from layoutalg.proofs.symbolic.checker import prove as prove_symbolic
 from layoutalg.proofs.tensor import Tensor
 from layoutalg.synth import (
@@ -121,8 +122,10 @@ def answers() -> Iterator[Any]:
     yield from (la.padding((24, 72), ["rows", "ldmatrix"]), la.padding((8, 8), "rows", form="interval"))
     yield universal_swizzle(8, 128, ["columns", "phases"])
     yield from least_repairs(PROBLEM)[:2]
-    for strategy in ("descriptors", "boxes", "back", "overfetch"):
+    for strategy in ("auto", "exact_pool", "overlap_pool", "shift_back", "descriptors", "overfetch"):
         yield synthesize_ragged(Tensor((1024, 512)), (64, 64), strategy=strategy)
+    clipped = ClipPlan.of(synthesize_tensormap(TensorMapProblem.of(Tensor((1024, 512)), (64, 64), "(64,64):(64,1)")), 0)
+    yield from (clipped, la.ragged(Tensor((1024, 512)), [70, 0, 64], (64, 64), multiple=2))
     plan = synthesize_symbolic(SymbolicProblem.of(NAMED, (64, 64)))
     yield plan
     yield prove_symbolic(plan)
@@ -253,6 +256,7 @@ VALUES = {
     "TensorMap": "its 128 bytes", "Im2colMap": "its 128 bytes", "MatrixDescriptor": "its 64 bits",
     "Kind": "fact", "Multiply": "fact", "ReadPattern": "fact", "Target": "fact", "Law": "law",
     "Patch": "line of PTX", "KernelSource": "source text", "ArrayKernel": "source text",
+    "RaggedKernel": "source text",
     "MatmulKernel": "source text", "Space": "question", "AttentionKernel": "source text", "Emitted": "source text",
     "Form": "argument of a kernel", "Work": "argument of a schedule", "DeviceInfo": "device",
     "WgmmaTiles": "argument of a kernel",

@@ -46,6 +46,7 @@ from layoutalg.proofs.listed_access import ListedAccess
 from layoutalg.proofs.movement import term
 from layoutalg.proofs.movement.chains import Step
 from layoutalg.proofs.pipeline.transfers import PRIMITIVES
+from layoutalg.proofs.ragged_clip import ClipPlan
 from layoutalg.proofs.smem import shared_tile
 from layoutalg.proofs.symbolic import SymbolicProblem
 from layoutalg.proofs.symbolic.dispatch import Branch, Dispatch
@@ -91,6 +92,7 @@ from layoutalg.targets.nvidia.accesses import access_form
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
 from layoutalg.targets.nvidia.tensormap.versions import accepted_since
 from layoutalg.targets.pipeline_costs import pipeline_costs
+from layoutalg.targets.probes import ClipProbe
 from layoutalg.targets.registry import H200, lookup
 from layoutalg.targets.roofs import roofs
 from layoutalg.targets.target_model import CONSUMERS, LIMITS, model_of
@@ -147,6 +149,10 @@ VALUES: dict[type, Any] = {
         RAGGED,
         RAGGED.rules[0],
         RAGGED.copies([20])[0],
+        RAGGED.copies([20]),
+        RAGGED.over_read,
+        ClipPlan.of(PLAN, 0),
+        ClipProbe("H200", "580", "2026-01-01", ("read_write load",), (1, 2)),
         NAMED,
         Branch((), NAMED),
         Dispatch(Guard(("K % 8 == 0",)), (Branch((), NAMED),)),
