@@ -109,7 +109,7 @@ JOBS = {
     "breaks": Job("kernels with one mistake each: status, wrong numbers, or nothing; right ones under random delays",
                   "device_breaks", ("breaks_dev",), 400, {"mutants": 200, "seeds": 24}),
     "indirect": Job("bandwidth by granule, permutations of routed rows, copies of pages, choices, beside PyTorch",
-                    "device_indirect", (), 230,
+                    "device_indirect", ("indirect_dev",), 60,
                     {"only": ["launches", "granules", "permutations", "pages", "choices"]}),
     "ablation": Job("layout and schedule of products and attention in three orders, beside Triton; stalls by ncu",
                     "device_ablation", ("ablation_dev",), 200, {"kinds": ["gemm", "attention"]}),
