@@ -611,6 +611,7 @@ class Tune(Options):
         "--measure",
     )
     database: str | None = argument("SQLite file of results; what is in it is not measured again", "--database")
+    dask: str | None = argument("address of a dask scheduler whose workers measure (default: here)", "--dask")
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from layoutalg.synth.conversions import conversion
 from layoutalg.synth.factor import factorise
 from layoutalg.synth.paddings import padding
 from layoutalg.synth.search import Trial, Tuned, gemm_space, tune
+from layoutalg.synth.search.workers import workers
 from layoutalg.synth.swizzles import swizzle
 from layoutalg.targets.nvidia import tensormap as hardware
 from layoutalg.targets.nvidia.tensormap.diagnose import diagnose
@@ -240,10 +241,13 @@ def run_tune(given: commands.Tune) -> int:
         space = gemm_space((m, n, k), given.dtype, given.target)
         ranked, refused = space.ranked()
     if given.measure is not None:
-        say_answer(tune(space, _measure(given.measure), database=given.database, top=given.top), given.json)
+        measure = _measure(given.measure)
+        with as_options({"dask": "--dask"}), workers(dask=given.dask) as executor:
+            say_answer(tune(space, measure, executor, given.database, given.top), given.json)
         return PROVED
-    if given.database is not None:
-        raise malformed("--database", "needs --measure: nothing is measured without it", given.database)
+    for option, value in (("--database", given.database), ("--dask", given.dask)):
+        if value is not None:
+            raise malformed(option, "needs --measure: nothing is measured without it", value)
     shown = [Trial(each.choice, each.cycles, each.bound, None, "not measured") for each in ranked[: given.top]]
     say_answer(Tuned(tuple(shown), len(ranked), len(refused)), given.json)
     return PROVED

@@ -7,6 +7,8 @@ import itertools
 import multiprocessing
 import os
 import sqlite3
+import sys
+import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -16,9 +18,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import layoutalg as la
-from layoutalg.ground.errors import BudgetError, InfeasibleError, LayoutError, MalformedError
+from layoutalg.ground.errors import BudgetError, InfeasibleError, LayoutError, MalformedError, MissingExtraError
 from layoutalg.ground.refusal import Broken
-from layoutalg.synth.search import Space, Work, cycles, gemm_space, least_traffic_tile, tune
+from layoutalg.synth.search import Space, Work, cycles, gemm_space, least_traffic_tile, trials, tune
+from layoutalg.synth.search.workers import answers, workers
 from layoutalg.targets.roofs import roofs
 
 CHOICES = {"a": (1, 2, 3, 4, 5), "b": ("x", "y")}
@@ -145,14 +148,102 @@ def test_an_interrupted_search_goes_on(tmp_path: Path) -> None:
     assert sum(trial.stored for trial in tune(space(), by_a, database=file).trials) == 3
 
 
+def write_down(choice: dict[str, Any]) -> float:
+    """Note the begin and the end of a measurement; the worker of one choice dies the first time."""
+    folder, name = Path(os.environ["LAYOUTALG_TEST_DEATH"]), f"{choice['a']}{choice['b']}"
+    with (folder / f"{name}.begun").open("a") as log:
+        log.write("x")
+    time.sleep(0.1)
+    if name == "4y" and not (folder / "died").exists():
+        (folder / "died").touch()
+        os._exit(1)
+    with (folder / f"{name}.ended").open("a") as log:
+        log.write("x")
+    return by_a(choice)
+
+
 @pytest.mark.peer
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.skipif(importlib.util.find_spec("distributed") is None, reason="dask's distributed is not installed")
-def test_two_workers_of_dask(tmp_path: Path) -> None:
+def test_two_workers_of_dask_one_killed(tmp_path: Path, monkeypatch: Any) -> None:
     from distributed import Client, LocalCluster
 
+    monkeypatch.setenv("LAYOUTALG_TEST_DEATH", str(tmp_path))
+    told: list[Any] = []
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
-        tuned = tune(space(), by_a, client.get_executor(), tmp_path / "results.db")
+        tuned = tune(space(), write_down, client.get_executor(), tmp_path / "results.db",
+                     progress=lambda *each: told.append(each[:2]))  # fmt: skip
     assert tuned.best.choice["a"] == 5
+    assert told == [(done, 7) for done in range(1, 8)]
+    assert (tmp_path / "died").exists()
+    written = {file.name: file.read_text() for file in tmp_path.iterdir() if file.suffix in (".begun", ".ended")}
+    assert len(written) == 14
+    assert {name for name, marks in written.items() if marks != "x"} == {"4y.begun"}
+
+
+def search_once(file: str) -> list[bool]:
+    return [trial.stored for trial in tune(space(), write_down, None, file).trials]
+
+
+@pytest.mark.parametrize("executors", [False, True])
+def test_two_searches_at_once_share_the_work(tmp_path: Path, monkeypatch: Any, executors: bool) -> None:
+    """Each choice is measured by one of them; the other waits for the result."""
+    monkeypatch.setenv("LAYOUTALG_TEST_DEATH", str(tmp_path))
+    (tmp_path / "died").touch()
+    file, context = str(tmp_path / "results.db"), multiprocessing.get_context("spawn")
+    if executors:
+        with ThreadPoolExecutor(2) as one, ThreadPoolExecutor(2) as two, ThreadPoolExecutor(2) as both:
+            calls = [both.submit(tune, space(), write_down, executor, file) for executor in (one, two)]
+            found = [[trial.stored for trial in call.result().trials] for call in calls]
+    else:
+        with ProcessPoolExecutor(2, mp_context=context) as pool:
+            found = list(pool.map(search_once, [file, file]))
+    assert [len(stored) for stored in found] == [7, 7]
+    assert sum(map(sum, found)) == 7  # what one has measured the other has found
+    assert {log.read_text() for log in tmp_path.glob("*.begun")} == {"x"}
+    with sqlite3.connect(file) as results:
+        assert results.execute("select count(*) from claims").fetchone()[0] == 0
+    results.close()
+
+
+def test_a_claim_without_a_sign_of_life_is_taken_over(tmp_path: Path, monkeypatch: Any) -> None:
+    """A live search keeps what it has claimed, however long it measures; of a killed one it is free after a while."""
+    file = tmp_path / "results.db"
+    monkeypatch.setattr(trials, "BEAT", 0.05)
+    monkeypatch.setattr(trials, "SILENCE", 0.5)
+    seen: list[float] = []
+
+    def slow(choice: dict[str, Any]) -> float:
+        seen.append(choice["a"])
+        time.sleep(0.8)
+        return by_a(choice)
+
+    with ThreadPoolExecutor(2) as pool:
+        calls = [pool.submit(tune, space(), slow, None, file, 1) for _ in range(2)]
+        assert sorted(call.result().trials[0].stored for call in calls) == [False, True]
+    assert seen == [1]
+    with sqlite3.connect(file) as results:
+        key = results.execute("select space, target, dtype, guard, legality, choice from results").fetchone()
+        results.execute("delete from results")
+        results.execute("insert into claims values (?, ?, ?, ?, ?, ?, 'killed', ?)", (*key, time.time()))
+    results.close()
+    began = time.time()
+    assert tune(space(), by_a, None, file, 1).trials[0].measured == -1
+    assert time.time() - began > 0.4
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_answers_come_in_order(jobs: int) -> None:
+    with workers(jobs) as executor:
+        assert list(answers(abs, range(-20, 0), executor)) == list(range(20, 0, -1))
+        with pytest.raises(TypeError):
+            list(answers(abs, [1, "x", 2], executor))
+
+
+def test_nobody_answers_at_the_address(monkeypatch: Any) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(MissingExtraError, match="LA890"), workers(dask="tcp://127.0.0.1:1"):
+        pass
 
 
 def test_progress_is_told() -> None:
