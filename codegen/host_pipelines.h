@@ -4,7 +4,8 @@
 // once, or at any time, so that a kernel that reads too early or refills too early is seen. A store reads its tile when its
 // thread waits for its group, or by seed when it commits it. Descriptors are decoded here from their 128 raw bytes,
 // independently of the Python models: box walk, row pitch at the swizzle span, XOR on absolute shared addresses, fill,
-// element strides, byte counts.
+// element strides, byte counts. A cp.async runs when its thread waits for its group, before its arrival at a barrier, which
+// comes when a load could, or by seed at once.
 #pragma once
 
 namespace la_host {
@@ -18,6 +19,10 @@ void start_load(Copy copy);
 void start_store(Copy copy);
 void commit_stores();
 void finish_stores(la_u32 last, bool newest);  // of this thread, up to a group
+void start_async(la_u32 shared, const void* source, la_u32 bytes, la_u32 filled, unsigned line);
+void commit_asyncs();
+void finish_asyncs(la_u32 pending, unsigned line);
+void arrive_async(la_u32 barrier, unsigned line);
 void cluster_arrive(unsigned line);
 void cluster_wait(unsigned line);
 
@@ -169,7 +174,7 @@ void start_granule(const Copy& copy, la_u32 g)
     Granule& granule = s.granules[g];
     const la_u32 barrier = copy.load ? copy.barrier : NOWHERE;
     undisturbed(granule, 16 * g, copy.load, barrier);
-    const bool written = granule.written && unfenced(s, granule.writer, granule.write_fences);
+    const bool written = write_unfenced(s, granule);
     const bool read = copy.load && granule.read && unfenced(s, granule.reader, granule.read_fences);
     if (written || read) not_fenced(16 * g, written ? granule.writer : granule.reader, barrier);
     if (copy.load) { ++granule.loads; granule.loader = copy.thread; granule.load_barrier = copy.barrier; }
@@ -204,7 +209,7 @@ inline void run_chunk(const Box& box, const Copy& copy, const Chunk& chunk)
     }
     for (la_u32 g = chunk.where / 16; g <= (chunk.where + chunk.bytes - 1) / 16; ++g) {
         Granule& granule = here->granules[g];
-        if (copy.load) { --granule.loads; granule.written = granule.read = false; }
+        if (copy.load) { --granule.loads; granule.written = granule.read = granule.copied = false; }
         else --granule.stores;
     }
 }
@@ -250,6 +255,117 @@ void run_copy(const Copy& copy)
     ++here->run->progress;
 }
 
+// ---------------------------------------------------------------------------------------------- copies of one thread
+
+// Runs a copy, or an arrival, whose faults are those of its thread.
+void run_async(const Async& one)
+{
+    Fiber& running = *here->run->running;
+    Fiber* const issuer = &here->fibers.items[one.thread];
+    here->run->running = issuer;
+    const unsigned line = issuer->line;
+    issuer->line = one.line;
+    if (one.barrier != NOWHERE) {
+        Barrier& barrier = barrier_at(one.barrier);
+        if (barrier.pending == 0) misused(BARRIER_MISUSE, one.barrier, 1, 0);
+        --barrier.pending;
+        --here->run->queued;
+        settle(barrier);
+    } else {
+        std::memset(here->arena + one.shared, 0, one.bytes);
+        std::memcpy(here->arena + one.shared, one.source, one.filled);
+        Granule& granule = here->granules[one.shared / 16];
+        granule.copies &= ~words_of(one.shared, one.bytes);
+        granule.written = granule.copied = true;
+        granule.read = false;
+        granule.writer = (unsigned short)one.thread;
+        granule.write_fences = here->fences;
+    }
+    issuer->line = line;
+    here->run->running = &running;
+    ++here->run->progress;
+}
+
+// Runs what a thread has started: the groups up to `last`, or everything before a place of the list.
+void run_asyncs(la_u32 thread, la_u32 last, int before)
+{
+    List<Async, MAX_ASYNCS>& list = here->asyncs;
+    int kept = 0;
+    for (int i = 0; i < list.size; ++i) {
+        const Async one = list.items[i];
+        const bool copy = one.barrier == NOWHERE;
+        if (one.thread == thread && (i <= before || (copy && one.group && one.group <= last))) run_async(one);
+        else list.items[kept++] = one;
+    }
+    list.size = kept;
+}
+
+void start_async(la_u32 shared, const void* source, la_u32 bytes, la_u32 filled, unsigned line)
+{
+    State& s = *here;
+    Run& run = *s.run;
+    s.current->line = line;
+    interrupt(8);
+    if (shared % bytes || (uintptr_t)source % bytes) fault(MISALIGNED, shared - s.dynamic_first);
+    if (filled > bytes) fault(GLOBAL_RANGE);
+    shared_bytes(shared, bytes);
+    for (const Barrier& barrier : s.barriers)
+        if (shared < barrier.address + 8 && barrier.address < shared + bytes) misused(BARRIER_OVERWRITTEN, barrier.address, 0, 0);
+    if (filled) global_bytes((la_u64)(uintptr_t)source, filled);
+    Granule& granule = s.granules[shared / 16];
+    const unsigned words = words_of(shared, bytes);
+    undisturbed(granule, shared, true, NOWHERE, words);
+    granule.copies |= words;
+    granule.loader = (unsigned short)s.current->thread.x;
+    const Async one = {s.current->thread.x, 0, NOWHERE, shared, bytes, filled, line, source};
+    if ((run.engine == EARLY && draw(4)) || (run.engine == ANY_TIME && !draw(8))) run_async(one);
+    else append(s.asyncs, one);
+}
+
+void commit_asyncs()
+{
+    Fiber& fiber = *here->current;
+    ++fiber.async_groups;
+    for (Async& one : here->asyncs)
+        if (one.thread == fiber.thread.x && !one.group) one.group = fiber.async_groups;
+    interrupt();
+}
+
+// Later groups stay in flight, so that reading them too early shows.
+void finish_asyncs(la_u32 pending, unsigned line)
+{
+    Fiber& fiber = *here->current;
+    fiber.line = line;
+    yield();  // let the other threads run first
+    if (fiber.async_groups > pending) run_asyncs(fiber.thread.x, fiber.async_groups - pending, -1);
+    interrupt();
+}
+
+void arrive_async(la_u32 barrier, unsigned line)
+{
+    State& s = *here;
+    s.current->line = line;
+    interrupt();
+    barrier_at(barrier);
+    append(s.asyncs, {s.current->thread.x, 0, barrier, 0, 0, 0, line, nullptr});
+    ++s.run->queued;
+    if ((s.run->engine == EARLY && draw(4)) || (s.run->engine == ANY_TIME && !draw(4)))
+        run_asyncs(s.current->thread.x, 0, s.asyncs.size - 1);
+    interrupt();
+}
+
+// Runs an arrival of this block, of the newest or a drawn one, with the copies that it waits for.
+bool run_arrival()
+{
+    List<Async, MAX_ASYNCS>& list = here->asyncs;
+    int which = -1;
+    la_u32 arrivals = 0;
+    for (int i = 0; i < list.size; ++i)
+        if (list.items[i].barrier != NOWHERE && (!here->run->seed || !draw(++arrivals))) which = i;
+    if (which >= 0) run_asyncs(list.items[which].thread, 0, which);
+    return which >= 0;
+}
+
 // Runs one load of this block, else of another of the cluster.
 void engine_step()
 {
@@ -258,6 +374,7 @@ void engine_step()
     run.forced = false;
     for (unsigned i = 0; i < run.cluster; ++i) {
         here = &run.states[(mine->rank + i) % run.cluster];
+        if (here->asyncs.size && (!here->queue.size || !run.seed || draw(2)) && run_arrival()) break;
         if (!here->queue.size) continue;
         const int which = run.seed ? (int)draw(here->queue.size) : here->queue.size - 1;
         const Copy copy = here->queue.items[which];
@@ -429,6 +546,7 @@ static inline bool la_wait_parity(la_u32 barrier, la_u32 parity, unsigned line =
 static inline void la_fence_async()
 {
     ++la_host::here->current->fences;
+    ++la_host::here->fences;
     la_host::interrupt();
 }
 static inline void la_fence_tensor_map(const la_tensor_map*) {}
@@ -445,6 +563,26 @@ static inline void la_store_wait_read()
     la_host::yield();
     const la_u32 groups = la_host::here->current->groups;
     if (groups > pending) la_host::finish_stores(groups - pending, false);
+}
+#define LA_HOST_ASYNC(bytes)                                                                                         \
+    static inline void la_cp_async_##bytes(la_u32 shared, const void* from, unsigned line = __builtin_LINE())        \
+    {                                                                                                                \
+        la_host::start_async(shared, from, bytes, bytes, line);                                                      \
+    }                                                                                                                \
+    static inline void la_cp_async_fill_##bytes(                                                                     \
+        la_u32 shared, const void* from, la_u32 filled, unsigned line = __builtin_LINE())                            \
+    {                                                                                                                \
+        la_host::start_async(shared, from, bytes, filled, line);                                                     \
+    }
+LA_HOST_ASYNC(4)
+LA_HOST_ASYNC(8)
+LA_HOST_ASYNC(16)
+static inline void la_cp_async_commit() { la_host::commit_asyncs(); }
+template <int pending>
+static inline void la_cp_async_wait(unsigned line = __builtin_LINE()) { la_host::finish_asyncs(pending, line); }
+static inline void la_cp_async_arrive(la_u32 barrier, unsigned line = __builtin_LINE())
+{
+    la_host::arrive_async(barrier, line);
 }
 static inline la_u32 la_cluster_rank() { return la_host::here->rank; }
 static inline void la_cluster_arrive(unsigned line = __builtin_LINE()) { la_host::cluster_arrive(line); }

@@ -54,16 +54,22 @@ struct Fiber {
     unsigned line;
     const la_u32* watched;
     la_u32 seen, fences, groups, barrier, cluster_seen;
+    la_u32 async_groups, met[16];  // groups of cp.async; the meeting of each role barrier, from 1, at which the thread arrived last
 };
 struct Barrier { la_u32 address, count, pending; long long bytes; la_u32 phase; };
 // A bulk copy; stores have the group of their thread, 0 until it is committed; `blocks` are those that a load writes to.
 struct Copy { bool load; const la_tensor_map* map; int coords[5]; int rank; la_u32 shared, barrier, group, thread, line, blocks; };
+// A copy by one thread (cp.async), with the group of its thread, 0 until it is committed; or, with a barrier, an arrival there
+// once all copies of its thread before it are done.
+struct Async { la_u32 thread, group, barrier, shared, bytes, filled, line; const void* source; };
 struct Region { const unsigned char* first; size_t bytes; };
 // 16 bytes of shared memory: the last thread that wrote and read them by ordinary instructions and has not fenced since,
-// with the number of its fences then; how many asynchronous operations in flight write or read them, and for which thread.
+// with the number of its fences then; how many asynchronous operations in flight write or read them, and for which thread;
+// which of the four words a cp.async in flight writes, and whether one was the last to write: a fence of any thread counts.
 struct Granule {
     unsigned short writer, reader, loader, user, loads, stores, multiplies;
-    bool written, read;
+    bool written, read, copied;
+    unsigned char copies;
     la_u32 write_fences, read_fences, load_barrier;
 };
 // One lane's part of one shared-memory instruction. The kth time a thread passes a place of the text is hit k.
@@ -82,7 +88,7 @@ struct Trace { Access* items; size_t capacity, count; la_u32* hits; };
 constexpr la_u32 RESERVED = 1024;  // shared bytes below the dynamic part, as on sm_90
 constexpr la_u32 CAPACITY = 233472 + 65536;
 constexpr size_t STACK = 96 * 1024;
-constexpr int MAX_THREADS = 1024, MAX_BARRIERS = 255, MAX_COPIES = 8192, MAX_REGIONS = 4096, MAX_PLACES = 4096, MAX_CLUSTER = 16;
+constexpr int MAX_THREADS = 1024, MAX_BARRIERS = 255, MAX_COPIES = 8192, MAX_ASYNCS = 1 << 16, MAX_REGIONS = 4096, MAX_PLACES = 4096, MAX_CLUSTER = 16;
 #ifndef LA_LANES
 #define LA_LANES 32
 #endif
@@ -137,6 +143,8 @@ struct State {
     la_u32 words[MAX_THREADS];  // each thread's shuffle operand
     List<Barrier, MAX_BARRIERS> barriers;
     List<Copy, MAX_COPIES> queue, stores;
+    List<Async, MAX_ASYNCS> asyncs;
+    la_u32 fences;  // of all threads
     Granule granules[CAPACITY / 16];
     void* multiplies;
     void (*free_multiplies)(void*);
@@ -161,7 +169,7 @@ void fault(Fault code, const Detail& detail);
 void fault(Fault code, la_u32 byte = 0, la_u32 met = 0);
 void block_barrier(Site site);
 void warp_barrier(Site site);
-void role_barrier(la_u32 id, la_u32 threads, unsigned line);
+void role_barrier(la_u32 id, la_u32 threads, bool waits, unsigned line);
 void all_lanes(Site site);
 void sync_warp(Site site);
 bool elect(Site site);
@@ -377,8 +385,8 @@ inline void warp_barrier(Site site, Work work)
 
 void warp_barrier(Site site) { warp_barrier(site, [] {}); }
 
-// Barrier 1 to 15 of whole warps: all meet with the same number of threads.
-void role_barrier(la_u32 id, la_u32 threads, unsigned line)
+// Barrier 1 to 15 of whole warps: all meet with the same number of threads, and no thread arrives twice before they have met.
+void role_barrier(la_u32 id, la_u32 threads, bool waits, unsigned line)
 {
     State& s = *here;
     s.current->line = line;
@@ -386,8 +394,11 @@ void role_barrier(la_u32 id, la_u32 threads, unsigned line)
     if (s.role_waiting[id] && s.role_threads[id] != threads) fault(ROLE_BARRIER);
     s.role_threads[id] = threads;
     const unsigned mine = s.role_generation[id];
+    if (s.current->met[id] == mine + 1) fault(ROLE_BARRIER);
+    s.current->met[id] = mine + 1;
     if (++s.role_waiting[id] == threads) { s.role_waiting[id] = 0; ++s.role_generation[id]; ++s.run->progress; }
-    block_on(AT_ROLE_BARRIER, s.role_generation[id], mine);
+    if (waits) block_on(AT_ROLE_BARRIER, s.role_generation[id], mine);
+    else interrupt();
 }
 
 inline bool takes_part(unsigned thread) { return thread < here->block_size.x && !here->fibers.items[thread].done; }
@@ -448,18 +459,33 @@ unsigned char* shared_bytes(la_u32 address, la_u32 bytes)
 
 inline bool unfenced(const State& s, unsigned short thread, la_u32 fences) { return s.fibers.items[thread].fences == fences; }
 
+inline bool write_unfenced(const State& s, const Granule& granule)
+{
+    if (granule.copied) return s.fences == granule.write_fences;
+    return granule.written && unfenced(s, granule.writer, granule.write_fences);
+}
+
+// The words of its granule that an access covers, a bit each.
+inline unsigned words_of(la_u32 address, la_u32 bytes)
+{
+    const unsigned first = address % 16 / 4, last = (address % 16 + bytes - 1) / 4;
+    return ((2u << last) - (1u << first)) & 15;
+}
+
 void disturbed(const Granule& granule, la_u32 address, la_u32 barrier)
 {
     Detail detail = about(address - here->dynamic_first);
-    detail.other = granule.loads ? granule.loader : granule.user;
+    const bool loads = granule.loads || granule.copies;
+    detail.other = loads ? granule.loader : granule.user;
     if (granule.loads) barrier = granule.load_barrier;
     if (barrier != NOWHERE) detail.barrier = barrier - here->dynamic_first;
-    fault(granule.loads ? LOAD_ACCESSED : granule.stores ? STORE_OVERWRITTEN : MULTIPLY_OVERWRITTEN, detail);
+    fault(loads ? LOAD_ACCESSED : granule.stores ? STORE_OVERWRITTEN : MULTIPLY_OVERWRITTEN, detail);
 }
 
-// Faults where a write to a granule, or a read, meets an asynchronous operation in flight; of a load with its barrier.
-inline void undisturbed(const Granule& granule, la_u32 address, bool writes, la_u32 barrier = NOWHERE)
+// Faults where a write to words of a granule, or a read, meets an asynchronous operation in flight; of a load with its barrier.
+inline void undisturbed(const Granule& granule, la_u32 address, bool writes, la_u32 barrier = NOWHERE, unsigned words = 15)
 {
+    if (granule.copies & words) disturbed(granule, address, barrier);
     if (granule.loads || (writes && (granule.stores || granule.multiplies))) disturbed(granule, address, barrier);
 }
 
@@ -472,11 +498,12 @@ void not_fenced(la_u32 address, la_u32 thread, la_u32 barrier)
 }
 
 // Notes an ordinary access of one thread to bytes of one granule; of several without a fence since, the first stays.
-void touch(la_u32 address, bool writes)
+void touch(la_u32 address, la_u32 bytes, bool writes)
 {
     State& s = *here;
     Granule& granule = s.granules[address / 16];
-    undisturbed(granule, address, writes);
+    undisturbed(granule, address, writes, NOWHERE, words_of(address, bytes));
+    if (writes && granule.copied) granule.copied = granule.written = false;
     bool& seen = writes ? granule.written : granule.read;
     unsigned short& last = writes ? granule.writer : granule.reader;
     la_u32& fences = writes ? granule.write_fences : granule.read_fences;
@@ -489,7 +516,7 @@ void touch(la_u32 address, bool writes)
 // Logs one lane's access; `bytes` is 16 per matrix for matrix instructions.
 void note(What kind, la_u32 place, la_u32 byte, la_u32 bytes)
 {
-    touch(here->dynamic_first + byte, kind == STORE || kind == WRITE_MATRIX);
+    touch(here->dynamic_first + byte, bytes < 16 ? bytes : 16, kind == STORE || kind == WRITE_MATRIX);
     Trace& trace = here->run->trace;
     if (!trace.items) return;
     const la_u32 thread = here->current->thread.x;
@@ -573,7 +600,8 @@ void start_block(State& s, Run& run, unsigned index, const Launch& how, char* st
     std::memset(s.steps, 0, sizeof s.steps);
     std::memset(s.arena, 0xCD, sizeof s.arena);
     std::memset(s.granules, 0, sizeof(Granule) * ((s.dynamic_first + s.dynamic_bytes + 15) / 16));
-    s.barriers.size = s.queue.size = s.stores.size = 0;
+    s.barriers.size = s.queue.size = s.stores.size = s.asyncs.size = 0;
+    s.fences = 0;
     s.fibers.size = (int)how.threads;
     for (unsigned t = 0; t < how.threads; ++t) {
         Fiber& fiber = s.fibers.items[t];
@@ -587,7 +615,8 @@ void start_block(State& s, Run& run, unsigned index, const Launch& how, char* st
         fiber.done = fiber.gives_up = fiber.cluster_arrived = fiber.cluster_waits = false;
         fiber.wait = RUNS;
         fiber.line = 0;
-        fiber.fences = fiber.groups = 0;
+        fiber.fences = fiber.groups = fiber.async_groups = 0;
+        std::memset(fiber.met, 0, sizeof fiber.met);
     }
 }
 
@@ -726,6 +755,7 @@ inline void run_cluster(unsigned first, const Launch& how, Run& run, char* stack
         State& s = run.states[r];
         const Copy& load = s.queue.items[0];
         if (s.queue.size) end_fault(s, COPY_IN_FLIGHT, load.thread, load.line, load.barrier - s.dynamic_first);
+        if (s.asyncs.size) end_fault(s, COPY_IN_FLIGHT, s.asyncs.items[0].thread, s.asyncs.items[0].line, NOWHERE);
         if (s.stores.size) end_fault(s, STORE_NOT_COMMITTED, s.stores.items[0].thread, s.stores.items[0].line, NOWHERE);
         if (s.multiplies_in_flight) end_fault(s, MULTIPLY_NOT_WAITED, 0, 0, NOWHERE);
         if (s.multiplies) s.free_multiplies(s.multiplies);
@@ -850,7 +880,11 @@ static inline la_u32 la_shared_address(const void* pointer)
 
 static inline void la_role_barrier(la_u32 id, la_u32 threads, unsigned line = __builtin_LINE())
 {
-    la_host::role_barrier(id, threads, line);
+    la_host::role_barrier(id, threads, true, line);
+}
+static inline void la_role_arrive(la_u32 id, la_u32 threads, unsigned line = __builtin_LINE())
+{
+    la_host::role_barrier(id, threads, false, line);
 }
 
 #define LA_HOST_REGISTERS(name)                                                               \

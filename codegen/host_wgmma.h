@@ -138,7 +138,7 @@ inline void take_operands(Multiply& each)
         shared_bytes(16 * g, 16);
         Granule& granule = s.granules[g];
         undisturbed(granule, 16 * g, false);
-        if (granule.written && unfenced(s, granule.writer, granule.write_fences)) not_fenced(16 * g, granule.writer, NOWHERE);
+        if (write_unfenced(s, granule)) not_fenced(16 * g, granule.writer, NOWHERE);
         for (la_u32 i = each.many; i-- > 0 && i + 64 > each.many;)
             if (each.granules[i] == g) return;
         if (each.many == MOST_GRANULES) return;  // beyond: not watched

@@ -62,7 +62,7 @@ FAULTS = (
     "lanes that must hold copies of an operand hold different words",
     "lanes of a warp wait at different warp-synchronous calls",
     "a full-warp instruction misses a lane: it has exited or does not exist",
-    "a role barrier whose id is not 1 to 15, or whose threads are no whole warps or not the same for all that meet",
+    "a role barrier of no id from 1 to 15, of threads that are no whole warps or differ, or reached twice by one",
     "a block of the cluster that does not exist or has ended",
     "shared memory that a load in flight writes was used",
     "shared memory of a store in flight was overwritten",

@@ -96,7 +96,7 @@ def matmul_kernel(
     for number, (i, j) in enumerate(
         itertools.product(range(len(tiles_a.descriptors)), range(len(tiles_b.descriptors)))
     ):
-        place = FIRST_MULTIPLY + 4 * number
+        place = FIRST_MULTIPLY + 6 * number
         row, column = tiles_a.descriptors[i], tiles_b.descriptors[j]
         multiplies = "".join([
             f"la_wgmma_m64n{step_n}k16_{dtype}<{tiles_a.transposed}, {tiles_b.transposed}>(acc, "
@@ -107,7 +107,7 @@ def matmul_kernel(
             row=64 * i, row_end=64 * i + 63, column=step_n * j, column_end=step_n * (j + 1) - 1, lane=f"({lane.text})",
             registers=step_n // 2, first=64 * i * n + step_n * j, value=value.text,
         )  # fmt: skip
-        bodies += [(f"pre[{place + 1}]", f"la_wgmma_fence();\n{multiplies}"), (f"pre[{place + 3}]", written)]
+        bodies += [(f"pre[{place + 1}]", f"la_wgmma_fence();\n{multiplies}"), (f"pre[{place + 5}]", written)]
     worker = Worker((Loop("multiply", tuple(bodies)),), WARPGROUP, start=f"float acc[{step_n // 2}];")
     program = Program(
         tile_pipeline(plan_a, plan_b, len(tiles_a.descriptors) * len(tiles_b.descriptors)), (worker,), parameters,
@@ -131,9 +131,15 @@ def tile_pipeline(plan_a: TensorMapPlan, plan_b: TensorMapPlan, products: int) -
     ops = [
         Op("arrive_tx", bar="full", bytes=sum(copied)), Op("tma_load", buf="A", bar="full", bytes=copied[0]),
         Op("tma_load", buf="B", bar="full", bytes=copied[1]), Op("wait", bar="full"),
-        *[Op("mma", buf="A"), Op("mma", buf="B"), Op("mma_commit"), Op("mma_wait")] * products,
     ]  # fmt: skip
-    buffers = (("A", Buffer(1, plan_a.smem_bytes)), ("B", Buffer(1, plan_b.smem_bytes)))
+    for number in range(products):
+        ops += [
+            Op("mma", buf="A"), Op("mma", buf="B"), Op("mma_write", buf="acc", idx_abs=number), Op("mma_commit"),
+            Op("mma_wait"), Op("read", buf="acc", idx_abs=number),
+        ]  # fmt: skip
+    buffers = (
+        ("A", Buffer(1, plan_a.smem_bytes)), ("B", Buffer(1, plan_b.smem_bytes)), ("acc", Buffer(1, space="register")),
+    )  # fmt: skip
     return Pipeline(1, (("full", Barrier(1, 1)),), buffers, (Role("multiply", pre=tuple(ops)),))
 
 

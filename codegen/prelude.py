@@ -4,8 +4,9 @@ Implementation notes: kernel bodies access hardware only through these names. Wi
 compiles as C++ for the CPU: the PTX bodies disappear and the host header supplies models under the same names. There
 are no includes, so NVRTC needs no header files.
 
-References: PTX ISA 9.1: mbarrier 9.7.13.15, cp.async.bulk.tensor 9.7.9.27 and its groups 9.7.9.25.4, wgmma 9.7.15,
-setmaxnreg 9.7.19.5; bar.sync, barrier.cluster, mapa and cvt under their names.
+References: PTX ISA 9.1: mbarrier 9.7.13.15, cp.async 9.7.9.25.3 and its arrival 9.7.13.15.15, cp.async.bulk.tensor
+9.7.9.27 and its groups 9.7.9.25.4, wgmma 9.7.15, setmaxnreg 9.7.19.5; bar.sync, barrier.cluster, mapa and cvt under
+their names.
 """
 
 from __future__ import annotations
@@ -277,6 +278,57 @@ __device__ __forceinline__ void la_arrive_remote_relaxed(la_u32 barrier, la_u32 
     + _in_cluster(_WAIT_PHASE)
 )
 """What blocks of a cluster need besides ``PRELUDE``."""
+
+NAMED_PRELUDE = r"""
+#ifndef LA_HOST
+// Arrives at a barrier of several roles without waiting for it.
+__device__ __forceinline__ void la_role_arrive(la_u32 id, la_u32 threads)
+{
+    asm volatile("bar.arrive %0, %1;" :: "r"(id), "r"(threads) : "memory");
+}
+#endif
+"""
+"""What roles need besides ``PIPELINE_PRELUDE`` that meet others at named barriers."""
+
+_ASYNC = """
+__device__ __forceinline__ void la_cp_async_{bytes}(la_u32 shared, const void* from)
+{{
+    asm volatile("cp.async.{cache}.shared.global [%0], [%1], {bytes};"
+                 :: "r"(shared), "l"(__cvta_generic_to_global(from)) : "memory");
+}}
+
+__device__ __forceinline__ void la_cp_async_fill_{bytes}(la_u32 shared, const void* from, la_u32 filled)
+{{
+    asm volatile("cp.async.{cache}.shared.global [%0], [%1], {bytes}, %2;"
+                 :: "r"(shared), "l"(__cvta_generic_to_global(from)), "r"(filled) : "memory");
+}}
+"""
+
+CP_ASYNC_PRELUDE = (
+    r"""
+#ifndef LA_HOST
+// Copies of one thread from global to shared memory, both at multiples of their size; `fill` reads the first `filled`
+// bytes and writes zeros behind them (0: it reads nothing)."""
+    + "".join([_ASYNC.format(bytes=size, cache="cg" if size == 16 else "ca") for size in (4, 8, 16)])
+    + r"""
+__device__ __forceinline__ void la_cp_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+
+// Waits until all but this thread's last `pending` committed groups are written, and visible to it.
+template <int pending>
+__device__ __forceinline__ void la_cp_async_wait()
+{
+    asm volatile("cp.async.wait_group %0;" :: "n"(pending) : "memory");
+}
+
+// One of the arrivals that the barrier counts, once this thread's copies so far are written. It releases nothing else.
+__device__ __forceinline__ void la_cp_async_arrive(la_u32 barrier)
+{
+    asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" :: "r"(barrier) : "memory");
+}
+#endif
+"""
+)
+"""What roles need besides ``PIPELINE_PRELUDE`` whose threads copy: cp.async and its groups."""
 
 DELAY_PRELUDE = r"""
 #ifndef LA_HOST

@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from layoutalg.synth.conversions import conversion
     from layoutalg.synth.conversions.gathers import gather
     from layoutalg.synth.paddings import padding
+    from layoutalg.synth.rewrite import same_movement
     from layoutalg.synth.search.trials import tune
     from layoutalg.synth.swizzles import swizzle
     from layoutalg.synth.symbolic.call import tensormap
@@ -107,6 +108,7 @@ __getattr__, __dir__ = door(
         "layoutalg.synth.conversions.gathers": "gather",
         "layoutalg.synth.paddings": "padding",
         "layoutalg.synth.search.trials": "tune",
+        "layoutalg.synth.rewrite": "same_movement",
         "layoutalg.synth.swizzles": "swizzle",
         "layoutalg.synth.symbolic.call": "tensormap",
         "layoutalg.synth.wgmma.plan": "wgmma",
@@ -168,6 +170,7 @@ __all__ = [
     "pipeline",
     "proofs",
     "right_inverse",
+    "same_movement",
     "suggest",
     "swizzle",
     "synth",

@@ -117,7 +117,8 @@ def attention_pipeline(
 ) -> Pipeline:
     """Return the pipeline: Q once, rings of K and V; each consumer's result leaves through the memory of its Q.
 
-    K is free as soon as the scores are there, V when it is summed. With ``alternate`` a consumer hands its turn on when
+    A consumer has registers of scores S, of packed weights P, operand of the second product, and of sums O. K is free
+    as soon as the scores are there, V when it is summed. With ``alternate`` a consumer hands its turn on when
     it has started its multiplies; the loader gives the first turn.
 
     Args:
@@ -155,6 +156,7 @@ def attention_pipeline(
         barriers += [(f"full_{name}", Barrier(1, stages)), (f"empty_{name}", Barrier(consumers * WARPS, stages))]
     buffers = [(f"Q{which}", Buffer(1, q)) for which in range(consumers)]
     buffers += [("K", Buffer(stages, k)), ("V", Buffer(stages, v))]
+    buffers += [(f"{name}{which}", Buffer(1, space="register")) for name in "SPO" for which in range(consumers)]
     roles = [load, *[_math(which, consumers, ahead, alternate) for which in range(consumers)]]
     return Pipeline(stages, tuple(barriers), tuple(buffers), tuple(roles), least=1)
 
@@ -162,23 +164,30 @@ def attention_pipeline(
 def _math(which: int, consumers: int, ahead: bool, alternate: bool) -> Role:
     """A consumer: with ``ahead``, its loop multiplies the next scores and these values; the first scores are before."""
     own, off, done, then = f"Q{which}", int(ahead), Op("mma_wait", n=0), (which + 1) % consumers
+    score, weight, sums = f"S{which}", f"P{which}", f"O{which}"
     wait_k, wait_v = Op("wait", bar="full_k", off=off), Op("wait", bar="full_v")
-    scores = Op("mma", buf=own, idx_abs=0), Op("mma", buf="K", off=off), Op("mma_commit")
-    values = Op("mma", buf="V"), Op("mma_commit")
+    scores = (
+        Op("mma", buf=own, idx_abs=0), Op("mma", buf="K", off=off), Op("mma_write", buf=score, off=off),
+        Op("mma_commit"),
+    )  # fmt: skip
+    values = Op("mma", buf=weight), Op("mma", buf="V"), Op("mma_write", buf=sums), Op("mma_commit")
+    # weights of the scores; sums are scaled, or zeroed at first, before values are added to them
+    read, pack = Op("read", buf=score, off=off), Op("write", buf=weight, off=off)
+    scaled = Op("read", buf=sums, off=off - 1), Op("write", buf=sums, off=off)
     free_k, free_v = Op("arrive", bar="empty_k", off=off, n=WARPS), Op("arrive", bar="empty_v", n=WARPS)
     leave = (
-        Op("write", buf=own, idx_abs=1), Op("proxy_fence"), Op("tma_store", buf=own, idx_abs=1), Op("bulk_commit"),
-        Op("bulk_wait"),
+        Op("read", buf=sums, off=off - 1), Op("write", buf=own, idx_abs=1), Op("proxy_fence"),
+        Op("tma_store", buf=own, idx_abs=1), Op("bulk_commit"), Op("bulk_wait"),
     )  # fmt: skip
     if not ahead:
-        behind = (wait_k, *scores, done, free_k, wait_v, *values, done, free_v)
+        behind = (wait_k, *scores, done, free_k, wait_v, read, *scaled, pack, *values, done, free_v)
         return Role(f"math{which}", (Op("wait", bar="full_q"),), behind, leave)
     start: tuple[Op, ...] = (wait_k, *scores, wait_v, *values)
     if alternate:  # the turn of the first consumer is one ahead: it had one from the loader
         hand_on = Op("arrive", bar=f"turn{then}", off=int(then == 0), n=1)
         start = (wait_k, wait_v, Op("wait", bar=f"turn{which}"), *scores, *values, hand_on)
-    first = tuple([replace(op, off=0) for op in (wait_k, *scores, done, free_k)])
-    loop = (*start, Op("mma_wait", n=1), free_k, done, free_v)
+    first = tuple([replace(op, off=0) for op in (wait_k, *scores, done, read, scaled[1], pack, free_k)])
+    loop = (*start, Op("mma_wait", n=1), read, free_k, done, *scaled, pack, free_v)
     return Role(f"math{which}", (Op("wait", bar="full_q"), *first), loop, (wait_v, *values, done, *leave), -1)
 
 
@@ -451,10 +460,13 @@ class _Attention:
             "post tma_store Q0": f"{self.name}_o(&map_o, $Q, batch, query, 0);",
         }
         if not ahead:
-            return found | {"loop mma V": f"{self.scores('k')}{rescale}{packed}\n{add}"}
+            return found | {
+                "loop read S0": self.scores("k"), "loop write O0": rescale, "loop write P0": packed, "loop mma V": add
+            }  # fmt: skip
         return found | {
-            "pre mma K": multiply, "pre mma_wait 0": self.scores("0") + packed, "loop mma V": add,
-            "loop mma_wait 1": self.scores("(k + 1)"), "loop mma_wait 0": rescale + packed, "post mma V": add,
+            "pre mma K": multiply, "pre read S0": self.scores("0"), "pre write P0": packed, "loop mma V": add,
+            "loop read S0": self.scores("(k + 1)"), "loop write O0": rescale, "loop write P0": packed,
+            "post mma V": add,
         }  # fmt: skip
 
     def where(self, tiles: int) -> str:

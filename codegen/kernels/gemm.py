@@ -115,7 +115,7 @@ class MatmulKernel(Checked):
 def matmul_pipeline(
     stages: int, consumers: int, a: int, b: int, result: int, cluster: int = 1, behind: int = 0
 ) -> Pipeline:
-    """Return the pipeline: a ring of tiles of A and B, and one slot of results for each consumer.
+    """Return the pipeline: a ring of tiles of A and B; for each consumer its accumulators and one slot of results.
 
     The blocks of a cluster have rows of A of their own and share columns of B: each loads its part for all.
 
@@ -139,24 +139,28 @@ def matmul_pipeline(
         Op("tma_load", buf="A", bar="full"),
         Op("tma_load", buf="B", bar="full", bytes=b // cluster, multicast=everyone),
     )  # fmt: skip
-    multiply = (
-        Op("wait", bar="full"), Op("mma", buf="A"), Op("mma", buf="B"), Op("mma_commit"), Op("mma_wait", n=behind),
-        Op("arrive", bar="empty", n=WARPS, off=-behind, to=everyone),
-    )  # fmt: skip
     last = [Op("arrive", bar="empty", n=WARPS, off=-back, to=everyone) for back in range(behind, 0, -1)]
     roles = [Role("load", loop=load)]
     for which in range(consumers):
-        buffer = f"C{which}"
-        store = (
-            Op("mma_wait"), Op("bulk_wait"), Op("write", buf=buffer), Op("proxy_fence"), Op("tma_store", buf=buffer),
-            Op("bulk_commit"),
+        buffer, acc = f"C{which}", f"acc{which}"
+        multiply = (
+            Op("wait", bar="full"), Op("mma", buf="A"), Op("mma", buf="B"), Op("mma_write", buf=acc, idx_abs=0),
+            Op("mma_commit"), Op("mma_wait", n=behind), Op("arrive", bar="empty", n=WARPS, off=-behind, to=everyone),
         )  # fmt: skip
-        roles.append(Role(f"math{which}", loop=multiply, post=(Op("mma_wait"), *last) if behind else ()))
-        roles.append(Role(f"store{which}", loop=store, post=(Op("bulk_wait"),)))
+        store = (
+            Op("mma_wait"), Op("read", buf=acc, idx_abs=0), Op("bulk_wait"), Op("write", buf=buffer),
+            Op("proxy_fence"), Op("tma_store", buf=buffer), Op("bulk_commit"),
+        )  # fmt: skip
+        end = (Op("mma_wait"), *last) if behind else ()
+        # the first multiply of a tile overwrites them, as if they were zeroed
+        roles.append(Role(f"math{which}", (Op("write", buf=acc, idx_abs=0),), multiply, end))
+        roles.append(Role(f"store{which}", loop=store, post=(Op("bulk_wait"),), threads_of=f"math{which}"))
+    results = [(f"C{which}", Buffer(1, result)) for which in range(consumers)]
+    sums = [(f"acc{which}", Buffer(1, space="register")) for which in range(consumers)]
     return Pipeline(
         stages,
         (("full", Barrier(1, stages)), ("empty", Barrier(cluster * consumers * WARPS, stages))),
-        (("A", Buffer(stages, a)), ("B", Buffer(stages, b)), *[(f"C{i}", Buffer(1, result)) for i in range(consumers)]),
+        (("A", Buffer(stages, a)), ("B", Buffer(stages, b)), *results, *sums),
         tuple(roles),
         cluster=cluster,
     )
@@ -331,7 +335,7 @@ class _Product:
         numbers = Numbers()
         multiply = _multiply((self.a, self.b), form)
         write = write_text(form.leaving, self.result, numbers)
-        store = (("loop[0]", "la_settle(acc);"), ("loop[2]", write), ("loop[4]", self._leave()))
+        store = (("loop[1]", "la_settle(acc);"), ("loop[3]", write), ("loop[5]", self._leave()))
         start = numbers.declared().replace("    const", "const") + f"float acc[{form.accumulators}];"
         threads = form.consumers * WARPS * WARP
         most = (REGISTERS - LOADER_REGISTERS * WARPS * WARP) // threads // 8 * 8

@@ -14,17 +14,22 @@ from string import Template
 from layoutalg.codegen.cuda import MAP_TYPE
 from layoutalg.codegen.kernel import STATUS_DONE, STATUS_TIMEOUT, KernelSource, checked_name, signature
 from layoutalg.codegen.kernels.answer import fitting
-from layoutalg.codegen.pipeline.program import CHECK, SLOT_ALIGN, WARP, Loop, Program, Worker
+from layoutalg.codegen.pipeline.program import CHECK, ISSUED, MOST_NAMED, SLOT_ALIGN, WARP, Loop, Program, Worker
 from layoutalg.codegen.portable import TENSOR_PRELUDE
-from layoutalg.codegen.prelude import CLUSTER_PRELUDE, DELAY_PRELUDE, PIPELINE_PRELUDE
+from layoutalg.codegen.prelude import (
+    CLUSTER_PRELUDE,
+    CP_ASYNC_PRELUDE,
+    DELAY_PRELUDE,
+    NAMED_PRELUDE,
+    PIPELINE_PRELUDE,
+)
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic
 from layoutalg.ground.verdict import Proved, Unknown
 from layoutalg.proofs.pipeline.decision import verify
 from layoutalg.proofs.pipeline.document import Op, Part
+from layoutalg.proofs.pipeline.expansion import Meeting
 
 BARRIER_BYTES = 8
-MOST_NAMED = 16
-"""Named barriers of a block, of which one is that of all threads (PTX ISA 9.1, section 9.7.13.1)."""
 MOST_WAITS = 255
 REGISTERS = 65536
 """Registers of a multiprocessor (CUDA C++ programming guide, technical specifications per compute capability)."""
@@ -95,6 +100,11 @@ class Emitted:
         role, op = self.waits[wait - 1]
         return f"{role} gave up in iteration {k}: {op}"
 
+    @property
+    def slots(self) -> tuple[tuple[str, int, int], ...]:
+        """Where buffers are, for ``mismatch``: name, first byte from the aligned base, bytes from slot to slot."""
+        return tuple([(name, *place) for name, place in placed(self.program, self.kernel.arch).buffers.items()])
+
 
 def emit(
     program: Program,
@@ -143,6 +153,8 @@ def emit(
     maps = [name for kind, name in program.parameters if kind == MAP_TYPE]
     inits += [f"        la_prefetch_tensor_map(&{name});\n" for name in maps]
     prelude = TENSOR_PRELUDE + PIPELINE_PRELUDE + CLUSTER_PRELUDE * (program.pipeline.cluster > 1)
+    used = {op.op for role in program.pipeline.roles for _, _, op in role.ops()}
+    prelude += NAMED_PRELUDE * ("bar_arrive" in used) + CP_ASYNC_PRELUDE * ("cp_async" in used)
     prelude += DELAY_PRELUDE * (delays is not None)
     threads, cluster = program.warps * WARP, program.pipeline.cluster
     parameters = (*program.parameters, ("int*", "status"))
@@ -173,15 +185,13 @@ def launch_registers(threads: int) -> int:
 
 
 def _limited(program: Program, writer: _Writer) -> None:
-    """Refuse more registers, role barriers or waits than a kernel can have."""
+    """Refuse more registers or waits than a kernel can have."""
     threads = program.warps * WARP
     launched = launch_registers(threads)
     asked = sum([worker.all_warps * WARP * (worker.registers or launched) for worker in program.workers])
     if any(worker.registers for worker in program.workers) and asked > launched * threads:
         rule = f"must need at most the {launched * threads} that the block is launched with"
         raise CHECK.malformed("registers of the workers", rule, asked)
-    if writer.ids > MOST_NAMED:
-        raise CHECK.malformed("workers", f"must have at most {MOST_NAMED - 1} roles of several warps", writer.ids - 1)
     if len(writer.waits) > MOST_WAITS:
         raise CHECK.malformed(
             "pipeline", f"must have at most {MOST_WAITS} waits: a status names one", len(writer.waits)
@@ -205,6 +215,8 @@ def placed(program: Program, target: str) -> Memory:
     """
     at, buffers, barriers = 0, {}, {}
     for name, buffer in program.pipeline.buffers:
+        if name in program.pipeline.registers:
+            continue
         stride = -(-buffer.bytes // SLOT_ALIGN) * SLOT_ALIGN
         buffers[name] = at, stride
         at += stride * buffer.slots
@@ -221,31 +233,39 @@ def _indented(text: str, by: int) -> str:
 
 @dataclass(slots=True)
 class _Threads:
-    """What threads of a role did since they last met: buffers read and written, waits of the issuer alone."""
+    """What threads of a role did since they last met: buffers read and written, waits of the issuer alone.
+
+    ``started`` are the buffers that multiplies read and cp.async writes, which a wait of each thread ends for itself.
+    """
 
     read: set[str] = field(default_factory=set)
     wrote: set[str] = field(default_factory=set)
     waited: bool = False
+    started: dict[str, set[str]] = field(default_factory=lambda: {"mma": set(), "cp_async": set()})
 
-    def copy(self) -> _Threads:
-        return _Threads(set(self.read), set(self.wrote), self.waited)
+    def join(self, other: _Threads) -> _Threads:
+        started = {kind: names | other.started[kind] for kind, names in self.started.items()}
+        return _Threads(self.read | other.read, self.wrote | other.wrote, self.waited or other.waited, started)
 
     def meet(self) -> None:
         self.read, self.wrote, self.waited = set(), set(), False
 
     def must_meet(self, op: Op) -> bool:
         """Whether an op needs what other threads of the role did, or undoes what they still use."""
-        if op.op == "write":
+        if op.op in ("write", "cp_async"):
             return self.waited or op.buf in self.read | self.wrote
         if op.op in ("read", "mma"):
             return op.buf in self.wrote
-        return op.op in ("arrive", "arrive_tx", "tma_load", "tma_store") and bool(self.read or self.wrote)
+        return op.op in ("arrive", "arrive_tx", *ISSUED) and bool(self.read or self.wrote)
 
-    def note(self, op: Op, multiplied: set[str]) -> None:
-        if op.op == "mma":
-            multiplied.add(op.buf)
-        self.read |= {op.buf} if op.op == "read" else multiplied if op.op == "mma_wait" else set()
-        self.wrote |= {op.buf} if op.op == "write" else set()
+    def note(self, op: Op) -> None:
+        if op.op == "bar_sync":
+            self.meet()
+        if op.op in self.started:
+            self.started[op.op].add(op.buf)
+        ended = self.started.get(op.op.removesuffix("_wait"), set()) if op.op.endswith("_wait") else {op.buf}
+        self.read |= ended if op.op in ("read", "mma_wait") else set()
+        self.wrote |= ended if op.op in ("write", "cp_async_wait") else set()
         self.waited |= op.op == "bulk_wait"
 
 
@@ -277,9 +297,10 @@ class _Writer:
 
     def __init__(self, program: Program, memory: Memory, delays: int | None) -> None:
         self.program, self.memory, self.delays, self.places = program, memory, delays, itertools.count()
-        self.rings = program.pipeline.rings
+        self.rings, self.registers = program.pipeline.rings, program.pipeline.registers
         self.waits: list[tuple[str, str]] = []
-        self.ids = 1  # barrier 0 is that of __syncthreads
+        named = {op.id for role in program.pipeline.roles for _, _, op in role.ops() if op.is_named}
+        self.free = [number for number in range(1, MOST_NAMED) if number not in named]  # 0 is that of __syncthreads
 
     def worker(self, worker: Worker, first: int) -> str:
         """Return the text of a worker's warps."""
@@ -302,13 +323,32 @@ class _Writer:
             lines.append(f"        const la_u32 which = {group}, t = (threadIdx.x{before}) % {many};")
             lines.append("        const bool leader = la_elect(), issuer = leader && t < 32;")
         by = 12 if worker.elected else 8
-        text = "\n".join(lines) + "\n" + self._loops(worker, by)
-        self.ids += max(1, worker.equal) * (worker.warps > 1 and not worker.elected)
+        number = self.take(max(1, worker.equal)) if worker.warps > 1 and not worker.elected else 0
+        text = "\n".join(lines) + "\n" + self._loops(worker, by, f"{number} + which" if worker.equal else f"{number}")
         return text + "        }\n" * worker.elected + "    }\n"
 
-    def _loops(self, worker: Worker, by: int) -> str:
+    def take(self, many: int) -> int:
+        """The first of numbers of role barriers that follow each other; the document names others."""
+        for number in self.free:
+            mine = range(number, number + many)
+            if set(mine) <= set(self.free):
+                self.free = [other for other in self.free if other not in mine]
+                return number
+        rule = f"must have at most {MOST_NAMED - 1} roles of several warps, less one for each barrier it names"
+        raise CHECK.malformed("workers", rule, [name for name, _, _ in _who(self.program)])
+
+    def met(self, op: Op) -> int:
+        """The threads that meet at the named barrier of an op."""
+        pipeline = self.program.pipeline
+        here = [pipeline.roles_of(cta) for cta in range(pipeline.cluster)]
+        users = [roles for roles in here if any(each.id == op.id for role in roles for _, _, each in role.ops())]
+        many = {Meeting.of(op.id, roles).threads for roles in users}
+        if len(many) > 1:
+            raise CHECK.malformed(f"named barrier {op.id}", "must state its threads: CTAs have others", sorted(many))
+        return many.pop()
+
+    def _loops(self, worker: Worker, by: int, ids: str) -> str:
         """The text of a worker's roles, without and with turns."""
-        ids = f"{self.ids} + which" if worker.equal else f"{self.ids}"
         roles = [
             _Role(self, worker, loop, "abcdefgh"[place] if place else "", ids)
             for place, loop in enumerate(worker.loops)
@@ -344,18 +384,21 @@ class _Role:
         self.role = self.equals[0]
         self.bodies, self.depths, self.written = dict(loop.bodies), set[int](), ""
         self.k, self.steps, self.trips = f"k{suffix}", f"steps{suffix}", f"trips{suffix}"
+        self.reset, self.since = writer.program.pipeline.reset, f"since{suffix}"
 
     def parts(self, by: int, inner: int) -> tuple[str, str, str]:
         """The texts before, in and after the loop. A first pass through the loop finds what its iterations share."""
         seen = _Threads()
         pre = self.ops("pre", self.role.pre, seen, by)
-        trial, kept = seen.copy(), len(self.writer.waits)
+        trial, kept = seen.join(_Threads()), len(self.writer.waits)
         self.ops("loop", self.role.loop, trial, inner)
         del self.writer.waits[kept:]
-        seen = _Threads(seen.read | trial.read, seen.wrote | trial.wrote, seen.waited or trial.waited)
+        seen = seen.join(trial)
         loop = self.ops("loop", self.role.loop, seen, inner)
         post = self.ops("post", self.role.post, seen, by)
         self.written = pre + loop + post
+        if self.reset and post:
+            post = self.counted(by) + post
         return pre, loop + self.advance(inner) * bool(loop), post
 
     def pair(self, depth: int) -> tuple[str, str]:
@@ -367,49 +410,66 @@ class _Role:
         pairs = [(depth, *self.pair(depth)) for depth in sorted(self.depths)]
         return [each for each in pairs if each[1] in self.written or each[2] in self.written]
 
+    def each(self, ring: str, single: str) -> list[str]:
+        """Text for each counter, where its rings have several slots and where they have one."""
+        return [
+            (ring if depth > 1 else single).format(depth=depth, slot=slot, parity=parity, k=self.k)
+            for depth, slot, parity in self.counters()
+        ]
+
     def declared(self, pad: str) -> str:
         """The counters' declarations."""
-        pairs = [
-            f"{slot} = 0, {parity} = 0" if depth > 1 else f"{parity} = 0" for depth, slot, parity in self.counters()
-        ]
-        return f"{pad}la_u32 {', '.join(pairs)};\n" if pairs else ""
+        zeros = [*self.each("{slot} = 0, {parity} = 0", "{parity} = 0"), *[f"{self.since} = 0"] * bool(self.reset)]
+        return f"{pad}la_u32 {', '.join(zeros)};\n" if zeros else ""
 
     def advance(self, by: int) -> str:
         """The counters' step to the next iteration."""
-        steps = [
-            f"if (++{slot} == {depth}) {slot} = 0, {parity} ^= 1;\n" if depth > 1 else f"{parity} ^= 1;\n"
-            for depth, slot, parity in self.counters()
-        ]
-        return "".join([" " * by + step for step in steps])
+        steps = self.each("if (++{slot} == {depth}) {slot} = 0, {parity} ^= 1;", "{parity} ^= 1;")
+        if self.reset:
+            zeros = [f"{self.since} = 0", *self.each("{slot} = 0, {parity} = 0", "{parity} = 0")]
+            steps.append(f"if (++{self.since} == {self.reset}) {', '.join(zeros)};")
+        return "".join([f"{' ' * by}{step}\n" for step in steps])
+
+    def counted(self, by: int) -> str:
+        """The counters behind a loop in which they started again: those of its number of iterations."""
+        found = self.each("{slot} = {k} % {depth}, {parity} = {k} / {depth} & 1;", "{parity} = {k} & 1;")
+        return "".join([f"{' ' * by}{each}\n" for each in found])
 
     def ops(self, part: Part, ops: Sequence[Op], seen: _Threads, by: int) -> str:
         """The statements of a part; ops under the same condition share one ``if``."""
         lines: list[str] = []
-        last, multiplied = "", set[str]()
+        last = ""
         current: dict[str, str] = {}
         for place, op in enumerate(ops):
-            if op.is_left_out(part):
+            private = op.buf in self.writer.registers
+            if op.is_left_out(part) or (private and f"{part}[{place}]" not in self.bodies):
                 continue
             condition = self._condition(part, op)
             if condition != last:
                 lines += [" " * by + "}"] * bool(last) + [" " * by + f"if ({condition}) {{"] * bool(condition)
                 last = condition
             inside = " " * (by + 4 * bool(condition))
-            self._name_slot(part, op, current)
-            for line in self._op(place, part, op, seen, multiplied, current):
+            if not private:
+                self._name_slot(part, op, current)
+            for line in (
+                self._body(f"{part}[{place}]", op, current)  # threads do not meet about registers of their own
+                if private
+                else self._op(place, part, op, seen, current)
+            ):
                 lines.append(inside + line if line else "")
         lines += [" " * by + "}"] * bool(last)
         return "".join([line + "\n" for line in lines])
 
     def _condition(self, part: Part, op: Op) -> str:
         """When an op of a loop runs."""
-        least = op.first
+        leasts = {self.k: op.first}
         if op.idx_abs is None and op.op != "wait" and (op.bar or op.buf):
-            least = max(least, -op.off)
+            index = self.since if self.reset and part == "loop" else self.k
+            leasts[index] = max(leasts.get(index, 0), -op.off)
         if part == "pre":
             return ""
-        parts = [f"{self.k} >= {least}"] * (least > 0) + [f"{self.k} < {self.trips} - {op.last}"] * (op.last > 0)
-        return " && ".join(parts)
+        parts = [f"{k} >= {least}" for k, least in leasts.items() if least > 0]
+        return " && ".join(parts + [f"{self.k} < {self.trips} - {op.last}"] * (op.last > 0))
 
     def _slot(self, part: Part, op: Op, ring: str) -> tuple[str, str]:
         """C expressions of an op's slot and of its phase's parity, the latter without its constant part."""
@@ -455,9 +515,7 @@ class _Role:
         for key, base in ((name, "shared"), (f"{name}_byte", "first_byte")):
             current[key] = f"({base}{rest})" if rest else base
 
-    def _op(
-        self, place: int, part: Part, op: Op, seen: _Threads, multiplied: set[str], current: dict[str, str]
-    ) -> list[str]:
+    def _op(self, place: int, part: Part, op: Op, seen: _Threads, current: dict[str, str]) -> list[str]:
         """The lines of one op."""
         lines, elected, where = self._delay(part), self.worker.elected, f"{part}[{place}]"
         single = not elected and self.worker.warps == 1
@@ -465,8 +523,9 @@ class _Role:
         if not elected and seen.must_meet(op) and not (op.op == "arrive" and (per_warp or op.n > 1)):
             many = self.worker.warps * WARP
             lines.append("la_sync_warp();" if single else f"la_role_barrier({self.barrier_id}, {many});")
-            seen.meet()
-        seen.note(op, multiplied)
+            if not self._condition(part, op):  # else some iterations do not meet here
+                seen.meet()
+        seen.note(op)
         bar = self._barrier(part, place, op) if op.bar else ""
         issuer = "" if elected else "if (issuer) "
         if op.op == "wait":
@@ -481,15 +540,23 @@ class _Role:
             lines += ["la_sync_warp();"] if per_warp else []
             who = "if (leader) " if per_warp else issuer if op.n == 1 else ""
             many = op.n if elected else 1
-            ordinary = any(other.op in ("read", "write") for _, _, other in self.role.ops())
+            accesses = [other for _, _, other in self.role.ops() if other.op in ("read", "write")]
+            ordinary = any(other.buf not in self.writer.registers for other in accesses)
             lines += [who + each for each in _arrivals(op, bar, many, ordinary)]
         elif op.op in ("arrive_tx", "expect"):
             call = "la_arrive_expect_tx" if op.op == "arrive_tx" else "la_expect_tx"
             lines.append(f"{issuer}{call}({bar}, {op.bytes}u);")
         elif op.op == "proxy_fence":
             lines.append("la_fence_async();")
-        elif op.op == "mma_commit":
-            lines.append("la_wgmma_commit();")
+        elif op.is_named:
+            call = "la_role_barrier" if op.op == "bar_sync" else "la_role_arrive"
+            lines.append(f"{call}({op.id}, {self.writer.met(op)});")
+        elif op.op in ("cp_async_commit", "mma_commit"):
+            lines.append("la_wgmma_commit();" if op.op == "mma_commit" else "la_cp_async_commit();")
+        elif op.op == "cp_async_wait":
+            lines.append(f"la_cp_async_wait<{op.n}>();")
+        elif op.op == "cp_async_arrive":
+            lines.append(f"la_cp_async_arrive({bar});")
         elif op.op == "mma_wait":
             lines.append(f"la_wgmma_wait<{op.n}>();")
             lines += self._body(where, op, current) if where in self.bodies else []
@@ -515,5 +582,5 @@ class _Role:
             rule = f"must use only {', '.join('$' + name for name in names)}"
             raise CHECK.malformed(f"body of {self.loop.role}.{where}", rule, str(error)) from None
         lines = made.splitlines()
-        issued = op.op in ("tma_load", "tma_store") and not self.worker.elected
+        issued = op.op in ISSUED and not self.worker.elected
         return ["if (issuer) {", *[f"    {line}" for line in lines], "}"] if issued else lines

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from layoutalg.codegen.plans import upheld
 from layoutalg.ground.check import Checker
 from layoutalg.ground.record import Checked
-from layoutalg.proofs.pipeline.document import MOST_BYTES, PARTS, Op, Pipeline, Role
+from layoutalg.proofs.pipeline.document import MOST_BYTES, Op, Pipeline, Role
 from layoutalg.proofs.tensormap import TensorMapPlan
 
 CHECK = Checker("LA985", "cannot emit this pipeline")
@@ -23,11 +23,12 @@ WARP = 32
 MOST_WARPS = 32
 SLOT_ALIGN = 1024
 """Alignment of slots: the period of the widest swizzle (PTX ISA 9.1, section 5.5.7)."""
-BODIES = ("tma_load", "tma_store", "read", "write", "mma", "mma_wait")
-"""Ops that have text of their own; that of ``mma_wait`` comes behind it."""
-
-
-EMITTED = (*BODIES, "wait", "arrive", "arrive_tx", "expect", "mma_commit", "bulk_commit", "bulk_wait", "proxy_fence")
+ISSUED = ("tma_load", "tma_store")
+"""Copies that one thread starts for all."""
+BODIES = (*ISSUED, "cp_async", "read", "write", "mma", "mma_wait")
+"""Ops that have text of their own; that of ``mma_wait`` comes behind it, that of ``mma`` does its ``mma_write`` too."""
+MOST_NAMED = 16
+"""Named barriers of a block, of which one is that of all threads (PTX ISA 9.1, section 9.7.13.1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,18 +119,19 @@ class Program(Checked, code="LA985"):
         run = [name for worker in self.workers for loop in worker.loops for name in worker.names(loop)]
         if sorted(run) != sorted(roles):
             raise CHECK.malformed("workers", f"must run each role once: {', '.join(roles)}", run)
-        if self.pipeline.reset:
-            raise CHECK.malformed("pipeline", "must not let its counters start again", self.pipeline.reset)
         for name, slots in self.pipeline.rings.items():
             CHECK.integer(slots, f"slots of {name}", 1)
         for name, barrier in self.pipeline.barriers:
             CHECK.integer(barrier.count, f"count of {name}", 1, MOST_BYTES + 1)
         if self.pipeline.tensors:
-            raise CHECK.malformed("pipeline", "must have its buffers in shared memory", sorted(self.pipeline.tensors))
+            rule = "must have its buffers in shared memory or registers: tcgen05 and tensor memory are not emitted"
+            raise CHECK.malformed("pipeline", rule, sorted(self.pipeline.tensors))
         for worker in self.workers:
             for loop in worker.loops:
-                self._loop(worker, loop, [roles[name] for name in worker.names(loop)])
-            self._accumulators([roles[worker.names(loop)[0]] for loop in worker.loops])
+                named = [roles[name] for name in worker.names(loop)]
+                self._loop(worker, loop, named)
+                self._accumulators(worker, loop, named)
+            self._copies([roles[worker.names(loop)[0]] for loop in worker.loops])
         for name, plan in self.plans:
             self._plan(name, upheld(plan))
         if sum([worker.all_warps for worker in self.workers]) > MOST_WARPS:
@@ -138,9 +140,8 @@ class Program(Checked, code="LA985"):
     def _loop(self, worker: Worker, loop: Loop, roles: list[Role]) -> None:
         places = {f"{part}[{place}]": op for part, place, op in roles[0].ops()}
         for place, op in places.items():
-            CHECK.choice(op.op, f"{loop.role}.{place}", EMITTED)
-            if op.op in ("arrive_tx", "expect") and op.to:
-                raise CHECK.malformed(f"{loop.role}.{place}", "must be for the own barrier", op)
+            if rule := self._unfit(worker, roles[0], op):
+                raise CHECK.malformed(f"{loop.role}.{place}", rule, op)
         for role in roles:
             if role.warps not in (0, worker.warps) or role.registers not in (0, worker.registers):
                 rule = f"must have the {role.warps} warps and {role.registers} registers of the pipeline"
@@ -149,7 +150,7 @@ class Program(Checked, code="LA985"):
             if CHECK.choice(place, f"bodies of {loop.role}", places) and places[place].op not in BODIES:
                 raise CHECK.malformed(place, f"must be one of {', '.join(BODIES)}", places[place].op)
         for place, op in places.items():
-            if op.op in ("tma_load", "tma_store") and place not in dict(loop.bodies):
+            if op.op in (*ISSUED, "cp_async") and place not in dict(loop.bodies):
                 raise CHECK.malformed(f"bodies of {loop.role}", f"must have {place}, {op}", tuple(dict(loop.bodies)))
         for which, role in enumerate(roles):
             if self._ops(role, which) != self._ops(roles[0], 0):
@@ -162,32 +163,62 @@ class Program(Checked, code="LA985"):
             raise CHECK.malformed(roles[0].name, "must run N times, and begin with its loop, as one of several", "")
         if not self.turns and len(worker.loops) > 1:
             raise CHECK.malformed("turns", "must be stated where roles alternate", self.turns)
-        if loop is not worker.loops[0] and any(op.op == "wait" for op in places.values()):
+        if loop is not worker.loops[0] and any(op.op in ("wait", "bar_sync") for op in places.values()):
             raise CHECK.malformed(
                 loop.role, "must not wait for barriers: it runs between iterations of another role", ""
             )
-        for place, op in places.items():
-            if op.op == "arrive" and worker.elected and op.n > 1 and op.to:
-                raise CHECK.malformed(f"n of {loop.role}.{place}", "must be 1 in other blocks", op.n)
-            if op.op == "arrive" and not worker.elected and op.n not in self.arrivals(worker):
-                because = f"must be one of {sorted(self.arrivals(worker))}: one thread, each warp, or every thread"
-                raise CHECK.malformed(f"n of {loop.role}.{place}", because, op.n)
 
-    def _accumulators(self, roles: Sequence[Role]) -> None:
-        """Registers are not in a document: results of multiplies are there for others, or at all, behind a wait."""
-        running = None
-        for part in PARTS:
-            for role in roles:
-                for place, op in enumerate(getattr(role, part)):
-                    if op.op == "mma":
-                        running = role
-                    elif op.op == "mma_wait" and op.n == 0:
-                        running = None
-                    elif running not in (None, role) and op.op in ("read", "write"):
-                        rule = f"must come behind mma_wait 0: multiplies of {running.name} may still write accumulators"
-                        raise CHECK.malformed(f"{role.name}.{part}[{place}]", rule, op)
-        if running is not None:
-            raise CHECK.malformed(running.name, "must wait for its last multiplies: mma_wait 0", running.name)
+    def _unfit(self, worker: Worker, role: Role, op: Op) -> str:
+        """What an op would have to be for a worker to run it; empty if it can."""
+        threads, whole = 1 if worker.elected else worker.warps * WARP, sorted(self.arrivals(worker))
+        if op.op == "mma_arrive":
+            return "must be mma_wait and arrive: it is tcgen05.commit, and tcgen05 is not emitted"
+        if op.op in ("arrive_tx", "expect") and op.to:
+            return "must be for the own barrier"
+        if op.op == "arrive" and worker.elected and op.n > 1 and op.to:
+            return "must arrive once in other blocks"
+        if op.op == "arrive" and not worker.elected and op.n not in whole:
+            return f"must have an n of {whole}: one thread, each warp, or every thread"
+        if op.op == "cp_async_arrive" and op.n != threads:
+            return f"must have the n {threads}: each thread arrives for its own copies"
+        if op.op == "cp_async_arrive" and (shared := self._shared_accesses(role)):
+            return f"must be cp_async_wait and arrive where {shared} is handed over too: it releases copies alone"
+        if op.is_named and worker.elected:
+            return "must be run by whole warps: one thread cannot meet others at a named barrier"
+        if op.is_named and not 0 < op.id < MOST_NAMED:
+            return f"must have an id from 1 to {MOST_NAMED - 1}: 0 is the barrier of the block"
+        return ""
+
+    def _shared_accesses(self, role: Role) -> str:
+        """Buffers that a role reads or writes and another one accesses."""
+        mine = {op.buf for _, _, op in role.ops() if op.op in ("read", "write")}
+        others = {op.buf for other in self.pipeline.roles if other is not role for _, _, op in other.ops()}
+        return ", ".join(sorted(mine & others))
+
+    def _copies(self, roles: Sequence[Role]) -> None:
+        """A thread counts groups of copies once, whatever role it runs."""
+        users = [role.name for role in roles if any(op.op.startswith("cp_async") for _, _, op in role.ops())]
+        if len(users) > 1:
+            rule = f"must not copy by the threads of {users[0]}, whose groups it would count"
+            raise CHECK.malformed(users[1], rule, users)
+
+    def _accumulators(self, worker: Worker, loop: Loop, roles: list[Role]) -> None:
+        """The proof covers the waits for multiplies only if the pipeline states what they write and who reads it."""
+        registers = self.pipeline.registers
+        for which, role in enumerate(roles):
+            first = worker.names(worker.loops[0])[which]
+            if role.threads_of not in ("", first) or (role.threads_of and loop is worker.loops[0]):
+                rule = "must be the first role of its worker, behind which it runs"
+                raise CHECK.malformed(f"threads_of of {role.name}", rule, role.threads_of)
+            mine = [one for one in self.pipeline.roles if role.name in (one.name, one.threads_of)]
+            ops = [op for one in mine for _, _, op in one.ops() if op.buf in registers]
+            sums = {op.buf for op in ops if op.op == "mma_write"}
+            unread = sums - {op.buf for op in ops if op.op in ("read", "mma")}
+            if unread:
+                raise CHECK.malformed(role.name, "must read its accumulators, or a role on its threads", sorted(unread))
+            if not sums and any(op.op == "mma" for _, _, op in role.ops()):
+                rule = "must state its accumulators: an mma_write of a buffer in registers behind each mma"
+                raise CHECK.malformed(role.name, rule, "mma")
 
     def _ops(self, role: Role, which: int) -> list[tuple[str, int, str, dict[str, object]]]:
         """What the text of a role depends on: of a barrier its slots, of the only slot no index."""

@@ -93,6 +93,7 @@ _EVENTS: Final[Sequence[tuple[str, str, Mapping[str, int]]]] = (
     (r"wgmma\.wait_group\..*", "mma_wait", {"value": 0}),
     (r"wgmma\.mma_async\..*", "mma", {"numbers": 1}),
     (r"bar(rier)?(\.cta)?\.sync.*", "bar", {"address": 0, "value": 1}),
+    (r"bar(rier)?(\.cta)?\.arrive.*", "bar_arrive", {"address": 0, "value": 1}),
     (r"bar\.warp\.sync.*", "warp_bar", {}),
     (r"barrier\.cluster\.arrive.*", "cluster_arrive", {}),
     (r"barrier\.cluster\.wait.*", "cluster_wait", {}),

@@ -78,9 +78,10 @@ def draw_proved(found: Proved, canvas: Canvas, top: float) -> None:
 def draw_refuted(found: Refuted, canvas: Canvas, top: float) -> None:
     """Draw the run of a refutation, one event per step, with what goes wrong in red, and the repairs."""
     y = top + 18
-    for place, line in enumerate(textwrap.wrap(f"{found.kind}: {found.witness.get('what', '')}", LINE)):
+    lines = textwrap.wrap(f"{found.kind}: {found.witness.get('what', '')}", LINE)
+    for place, line in enumerate(lines):
         canvas.text(8, y + 16 * place, line, "h")
-        y += 16 * bool(place)
+    y += 16 * (len(lines) - 1)
     places = [("role", found.role), ("barrier", found.barrier), ("buffer", found.buffer), ("slot", found.slot)]
     places += [("phase", found.phase), ("N", found.trips)]
     at = ", ".join(f"{name} {value}" for name, value in places if value not in ("", None))

@@ -11,15 +11,21 @@ if TYPE_CHECKING:
         Barrier,
         Buffer,
         Builder,
+        Move,
         Op,
         Pipeline,
         Proved,
         Refuted,
         Role,
         Route,
+        Step,
         Throughput,
         Transfer,
+        below,
         event_graph,
+        join,
+        path,
+        placed,
         throughput,
         verify,
     )
@@ -39,8 +45,8 @@ if TYPE_CHECKING:
 __getattr__, __dir__ = door(
     __name__,
     {
-        "layoutalg.proofs.pipeline": "Barrier Buffer Builder Op Pipeline Proved Refuted Role Route Throughput "
-        "Transfer event_graph throughput verify",
+        "layoutalg.proofs.pipeline": "Barrier Buffer Builder Move Op Pipeline Proved Refuted Role Route Step "
+        "Throughput Transfer below event_graph join path placed throughput verify",
         "layoutalg.synth.schedule.call": "Schedule schedule",
         "layoutalg.synth.schedule.candidates": "Candidate",
         "layoutalg.synth.schedule.kernels": "attention_work gemm_work",
@@ -49,7 +55,7 @@ __getattr__, __dir__ = door(
 )
 
 __all__ = [
-    "Barrier", "Buffer", "Builder", "Candidate", "Dependence", "Op", "Pipeline", "Proved", "Refuted", "Role", "Route",
-    "Schedule", "Throughput", "Transfer", "Work", "WorkOp", "WorkRing", "WorkRole", "attention_work", "event_graph",
-    "gemm_work", "schedule", "throughput", "verify",
+    "Barrier", "Buffer", "Builder", "Candidate", "Dependence", "Move", "Op", "Pipeline", "Proved", "Refuted", "Role",
+    "Route", "Schedule", "Step", "Throughput", "Transfer", "Work", "WorkOp", "WorkRing", "WorkRole", "attention_work",
+    "below", "event_graph", "gemm_work", "join", "path", "placed", "schedule", "throughput", "verify",
 ]  # fmt: skip

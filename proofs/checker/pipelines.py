@@ -70,7 +70,7 @@ GROUPS = {
 SIGNALS = {"mma_arrive": ("mma", "mma_write"), "cp_async_arrive": ("cp_async",)}
 ARRIVALS = ("arrive", "arrive_tx", *SIGNALS)
 WRITES = ("write", "tma_load", "cp_async", "mma_write")
-TENSOR = ("read", "write", "mma", "mma_write")  # what can access tensor memory
+NOT_SHARED = ("read", "write", "mma", "mma_write")  # what can access tensor memory and registers
 LATER = ("phase", "wait", "tma_load", *GROUPS, *SIGNALS)  # done later than they start
 PARTS = ("pre", "loop", "post")
 
@@ -110,7 +110,7 @@ PIPELINE = {
     "stages": SLOTS,
     "trips?": number(r"N\s*>=\s*([0-9]{1,6})"),
     "barriers?": rings({"count": range(1, MOST + 1)}),
-    "buffers?": rings({"bytes?": NATURAL, "space?": {"shared", "tensor"}}),
+    "buffers?": rings({"bytes?": NATURAL, "space?": {"shared", "tensor", "register"}}),
     "roles": [
         {"name": str, "pre?": [op], "loop?": [op], "post?": [op], "trip?": number(r"N(?:\s*([+-])\s*([0-9]{1,6}))?")}
     ],
@@ -194,7 +194,7 @@ class Pipeline:
     """A document, and what the evidence says of its flipped waits and of the phases that complete."""
 
     def __init__(self, document, turns, completed):
-        self.least, self.nodes, self.roles, self.facts = document.trips or 0, {}, {}, {}
+        self.least, self.nodes, self.roles, self.facts, self.owners = document.trips or 0, {}, {}, {}, {}
         self.barriers, self.buffers = document.barriers or {}, document.buffers or {}
         require(not self.barriers.keys() & self.buffers.keys(), "a barrier and a buffer have one name")
         self.slots = {name: ring.slots or document.stages for name, ring in (self.barriers | self.buffers).items()}
@@ -230,9 +230,11 @@ class Pipeline:
         require(all(name in rings for name, rings in used), f"{where} names no such barrier or buffer")
         require(part == "loop" or not (op.first or op.last), f"{where} has a guard outside of the loop")
         index, node.fixed = (op.off, part == "pre") if op.idx_abs is None else (op.idx_abs, True)
-        tensor = op.buf is not None and self.buffers[op.buf].space == "tensor"
-        right = node.kind in TENSOR if tensor else node.kind != "mma_write"
+        space = op.buf and self.buffers[op.buf].space
+        right = node.kind in NOT_SHARED if space in ("tensor", "register") else node.kind != "mma_write"
         require(right, f"{where} is not for memory of this space")
+        mine = space != "register" or self.owners.setdefault(op.buf, node.owner) == node.owner
+        require(mine, f"{where} is for registers of another role", owner=self.owners.get(op.buf))
         if node.kind == "mma_write" and part == "loop" and node.fixed:
             node.whole = (*node.start[:3], "last")
         adds = (node.kind in WRITES and node.whole == node.done) or (op.bar is not None and node.kind != "wait")
@@ -460,12 +462,12 @@ class Pipeline:
         while the mma_write runs.
         """
         slots, (writes, reads) = self.slots[name], self.accesses(name)
-        tensor = self.buffers[name].space == "tensor"
+        unfenced = self.buffers[name].space in ("tensor", "register")
         for write in writes:
             copy = write.kind == "tma_load"
             for access in reads:
                 generic = access.kind == "read"
-                why, fence = "a read may come before its write", not (copy or generic or tensor)
+                why, fence = "a read may come before its write", not (copy or generic or unfenced)
                 self.before(why, name, write, write.whole, access, access.start, fence=fence)
                 why, fence = "a write may come before a read ends", strict and copy and generic
                 self.before(why, name, access, access.done, write, write.start, slots, fence)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from layoutalg.proofs.pipeline.cycles import Throughput, event_graph, throughput
     from layoutalg.proofs.pipeline.decision import Proved, Refuted, verify
     from layoutalg.proofs.pipeline.document import Barrier, Buffer, Op, Pipeline, Role
+    from layoutalg.proofs.pipeline.placement import Move, Step, below, join, path, placed
     from layoutalg.proofs.pipeline.transfers import Route, Transfer
 
 __getattr__, __dir__ = door(
@@ -20,11 +21,12 @@ __getattr__, __dir__ = door(
         "layoutalg.proofs.pipeline.document": "Barrier Buffer Op Pipeline Role",
         "layoutalg.proofs.pipeline.decision": "Proved Refuted verify",
         "layoutalg.proofs.pipeline.cycles": "Throughput event_graph throughput",
+        "layoutalg.proofs.pipeline.placement": "Move Step below join path placed",
         "layoutalg.proofs.pipeline.transfers": "Route Transfer",
     },
 )
 
 __all__ = [
-    "Barrier", "Buffer", "Builder", "Op", "Pipeline", "Proved", "Refuted", "Role", "Route", "Throughput",
-    "Transfer", "event_graph", "throughput", "verify",
+    "Barrier", "Buffer", "Builder", "Move", "Op", "Pipeline", "Proved", "Refuted", "Role", "Route", "Step",
+    "Throughput", "Transfer", "below", "event_graph", "join", "path", "placed", "throughput", "verify",
 ]  # fmt: skip

@@ -22,6 +22,7 @@ class RoleBuilder:
     Args:
         name: Its name.
         trip: Its loop runs N + this many times.
+        sums: Its accumulators in registers, read behind the loop.
     """
 
     name: str
@@ -29,6 +30,16 @@ class RoleBuilder:
     pre: list[Op] = field(default_factory=list)
     loop: list[Op] = field(default_factory=list)
     post: list[Op] = field(default_factory=list)
+    sums: list[str] = field(default_factory=list)
+
+    def add(self, into: str) -> None:
+        """Let the multiplies that were started last add to accumulators, which are zero before the loop."""
+        CHECK.name(into, "into", ())
+        name = f"{self.name}.{into}"
+        if name not in self.sums:
+            self.sums.append(name)
+            self.pre.append(Op("write", buf=name, idx_abs=0))
+        self.loop.append(Op("mma_write", buf=name, idx_abs=0))
 
 
 @dataclass(eq=False, slots=True)
@@ -140,9 +151,19 @@ class Full(_Token):
         """Read these buffers, by default all, with ordinary loads."""
         return self._look("read", names)
 
-    def mma(self, *names: str) -> Full:
-        """Read these buffers, by default all, by asynchronous matrix instructions."""
-        return self._look("mma", names)
+    def mma(self, *names: str, into: str = "") -> Full:
+        """Multiply these buffers, by default all, by asynchronous matrix instructions.
+
+        Args:
+            names: The buffers.
+            into: Name of accumulators in registers of the role, called ROLE.NAME: zero before its loop, read behind it.
+        """
+        token = self._look("mma", names)
+        if into:
+            if "mma_arrive" in token.done:
+                raise CHECK.malformed("into", "must be for multiplies whose role waits for them in groups", into)
+            self.role.add(into)
+        return token
 
     def store(self, *names: str) -> Full:
         """Store these buffers, by default all, to global memory by TMA."""
@@ -319,6 +340,19 @@ tiles.empty[k-1]. post: mma_wait 0; arrive tiles.empty[k-1]
         >>> verify(block.pipeline()).engine
         'event graph'
 
+        Accumulators in registers are read when the last multiplies are done:
+
+        >>> block = Builder(stages=4)
+        >>> tiles = block.ring("tiles", A=16384, B=32768)
+        >>> load, math = block.role("load"), block.role("math")
+        >>> tiles.acquire(load).load().commit()
+        >>> tiles.wait(math).mma(into="acc").release(behind=1)
+        >>> print(*block.pipeline().roles[1].loop[1:5], "...", *block.pipeline().roles[1].post, sep="; ")
+        mma tiles.A[k]; mma tiles.B[k]; mma_write math.acc[0]; mma_commit; ...; mma_wait 0; arrive tiles.empty[k-1]; \
+read math.acc[0]
+        >>> verify(block.pipeline()).engine
+        'event graph'
+
         Two CTAs that load half of a tile each, for both:
 
         >>> pair = Builder(stages=2)
@@ -400,7 +434,14 @@ shared.full[k], 8192 bytes, CTA 0,1
                 raise CHECK.malformed(ring.name, "must be copied to each CTA by equally many", ring.reaches)
             barriers.append((ring.empty, Barrier(len(ring.consumers) * told.pop(), ring.stages)))
             buffers += [(ring.buffer(name), Buffer(ring.stages, size)) for name, size in ring.buffers.items()]
-        roles = [Role(one.name, tuple(one.pre), tuple(one.loop), tuple(one.post), one.trip) for one in self.roles]
+        buffers += [(name, Buffer(1, space="register")) for one in self.roles for name in one.sums]
+        roles = [
+            Role(
+                one.name, tuple(one.pre), tuple(one.loop),
+                (*one.post, *[Op("read", buf=name, idx_abs=0) for name in one.sums]), one.trip,
+            )
+            for one in self.roles
+        ]  # fmt: skip
         ctas = {sum(map(len, groups)) for ring in self.rings for groups in ring.shares} or {1}
         if len(ctas) > 1:
             raise CHECK.malformed("ctas", "must be those of one cluster in all transfers", sorted(ctas))

@@ -135,8 +135,12 @@ def verify(pipeline: object, target: str = "sm_90a", policy: str = "strict") -> 
         event graph | safe for every N >= 0, by 10 facts
         >>> del ring["roles"][1]["loop"][3]
         >>> wrong = verify(ring)
-        >>> print(wrong.kind, "of", wrong.role, "at", wrong.barrier, wrong.slot, wrong.witness["what"])
-        deadlock of load at empty 0 load waits for empty[0], use waits for full[0]
+        >>> print(wrong.kind, "of", wrong.role, "at", wrong.barrier, wrong.slot)
+        deadlock of load at empty 0
+        >>> for what in wrong.witness["what"].split("; "):
+        ...     print(what)
+        load waits for empty[0] phase 0: 0 of 1 arrival, nobody arrives
+        use waits for full[0] phase 1: 0 of 1 arrival, load never arrives
         >>> print(wrong.repairs[0])
         add an op: arrive empty[k] at the end of use.loop
     """

@@ -66,9 +66,9 @@ COUNTED: Final = ("arrive", "cp_async_arrive")
 WRITES: Final = ("tma_load", "write", "cp_async", "mma_write")
 GENERIC: Final = ("read", "write", "cp_async")
 """Accesses by the generic proxy."""
-SPACES: Final = ("shared", "tensor")
-IN_TENSOR: Final = ("read", "write", "mma", "mma_write")
-"""Ops that can access tensor memory; the last of them accesses no other."""
+SPACES: Final = ("shared", "tensor", "register")
+NOT_SHARED: Final = ("read", "write", "mma", "mma_write")
+"""Ops that can access tensor memory and registers; the last of them accesses nothing else."""
 
 MOST_BYTES: Final = (1 << 20) - 1
 """bytes: outstanding in one phase of a barrier; also its most arrivals (PTX ISA 9.1, 9.7.13.15.1)"""
@@ -244,7 +244,10 @@ class Barrier(Checked, code="LA970"):
 
 @dataclass(frozen=True, slots=True)
 class Buffer(Checked, code="LA970"):
-    """A ring of slots in shared or tensor memory: number of slots, bytes of one (0 if not given)."""
+    """A ring of slots in shared or tensor memory, or in registers: number of slots, bytes of one (0 if not given).
+
+    A slot in registers is that of all threads of its role together.
+    """
 
     slots: int
     bytes: int = 0
@@ -267,6 +270,7 @@ class Role(Checked, code="LA970"):
         ctas: Ranks of the CTAs of a cluster that have it; none: all.
         warps: Its warps; 0 if not given.
         registers: Registers of each of its threads, set by ``setmaxnreg``; 0 if it keeps those of the launch.
+        threads_of: The role on whose threads it runs, in turns with that one; empty if it has threads of its own.
     """
 
     name: str
@@ -277,6 +281,7 @@ class Role(Checked, code="LA970"):
     ctas: tuple[int, ...] = ()
     warps: int = 0
     registers: int = 0
+    threads_of: str = ""
 
     def _validate(self) -> None:
         for cta in self.ctas:
@@ -343,13 +348,15 @@ class Pipeline(Checked, Shown, code="LA970"):
             for place, name in enumerate(given):
                 if name in given[:place]:
                     raise CHECK.malformed("name", "must not be used twice", name)
-        barriers, buffers = dict(self.barriers), dict(self.buffers)
+        barriers, buffers, owners = dict(self.barriers), dict(self.buffers), dict[str, str]()
         if sum([len(role.ops()) for role in self.roles]) > MOST_OPS:
             raise CHECK.malformed("roles", f"must have at most {MOST_OPS} ops", "more")
         for role in self.roles:
             CHECK.integer(role.trip, f"trip of {role.name}", -FARTHEST, FARTHEST)
             for cta in role.ctas:
                 CHECK.integer(cta, f"ctas of {role.name}", 0, self.cluster)
+            if role.threads_of:
+                self._check_threads(role)
             for part, place, op in role.ops():
                 where = f"{role.name}.{part}[{place}]"
                 if op.bar and op.bar not in barriers:
@@ -360,10 +367,14 @@ class Pipeline(Checked, Shown, code="LA970"):
                     raise CHECK.malformed(
                         f"{where}.buf", f"must be one of {', '.join(buffers) or 'no buffers'}", op.buf
                     )
-                tensor = op.buf and buffers[op.buf].space == "tensor"
-                if op.buf and (op.op not in IN_TENSOR if tensor else op.op == "mma_write"):
-                    rule = f"must be a buffer in {'shared' if tensor else 'tensor'} memory for an op {op.op}"
-                    raise CHECK.malformed(f"{where}.buf", rule, op.buf)
+                space = buffers[op.buf].space if op.buf else "shared"
+                if op.op == "mma_write" if space == "shared" else op.op not in NOT_SHARED:
+                    right = "tensor memory or registers" if space == "shared" else "shared memory"
+                    raise CHECK.malformed(f"{where}.buf", f"must be a buffer in {right} for an op {op.op}", op.buf)
+                owner = role.threads_of or role.name
+                if space == "register" and owners.setdefault(op.buf, owner) != owner:
+                    rule = f"must not be {op.buf}, registers of the threads of {owners[op.buf]}"
+                    raise CHECK.malformed(f"{where}.buf", rule, owner)
                 if (op.first or op.last) and part != "loop":
                     raise CHECK.malformed(f"{where}.guard", "is for ops of a loop", part)
                 if op.reaches:
@@ -372,6 +383,25 @@ class Pipeline(Checked, Shown, code="LA970"):
                     raise CHECK.malformed(f"warps of {role.name}", f"must be given for {where}, {op.op}", role.warps)
                 if op.is_named and self.reset:
                     raise CHECK.malformed(where, "is not for counters that start again", op.op)
+
+    def _check_threads(self, role: Role) -> None:
+        """Refuse what a role on the threads of another cannot do, or what its place among their ops would decide."""
+        first = {one.name: one for one in self.roles if not one.threads_of}
+        CHECK.choice(role.threads_of, f"threads_of of {role.name}", first)
+        others = [one.name for one in self.roles if one.threads_of == role.threads_of and one is not role]
+        if others:
+            raise CHECK.malformed(f"threads_of of {role.name}", "must not be those of a third role", others[0])
+        if role.warps or role.registers or role.ctas != first[role.threads_of].ctas:
+            rule = f"must state no warps and registers, and the CTAs of {role.threads_of}"
+            raise CHECK.malformed(role.name, rule, (role.warps, role.registers, role.ctas))
+        for part, place, op in role.ops():
+            where = f"{role.name}.{part}[{place}]"
+            if op.bar or op.is_named or GROUPED.get(op.op) == "mma" or op.op == "mma_commit":
+                raise CHECK.malformed(where, f"must be an op of {role.threads_of}, on whose threads it runs", op.op)
+            inside = op.buf in self.registers
+            if inside and (op.op != "read" or part != "loop" or op.idx_abs is None):
+                rule = f"must read registers of {role.threads_of} in its loop, by idx_abs"
+                raise CHECK.malformed(where, rule, str(op))
 
     def _check_reach(self, op: Op, where: str) -> None:
         if len(op.reaches) not in (1, self.cluster):
@@ -386,6 +416,16 @@ class Pipeline(Checked, Shown, code="LA970"):
     def tensors(self) -> frozenset[str]:
         """The buffers in tensor memory."""
         return frozenset([name for name, ring in self.buffers if ring.space == "tensor"])
+
+    @property
+    def registers(self) -> frozenset[str]:
+        """The buffers in registers."""
+        return frozenset([name for name, ring in self.buffers if ring.space == "register"])
+
+    @property
+    def unfenced(self) -> frozenset[str]:
+        """The buffers that no proxy fence concerns: those outside of shared memory."""
+        return frozenset([name for name, ring in self.buffers if ring.space != "shared"])
 
     @property
     def rings(self) -> Mapping[str, int]:
@@ -460,7 +500,7 @@ class Pipeline(Checked, Shown, code="LA970"):
             | {part: [op.to_json() for op in getattr(role, part)] for part in PARTS if getattr(role, part)}
             | ({"trip": f"N{role.trip:+d}"} if role.trip else {})
             | ({"ctas": list(role.ctas)} if role.ctas else {})
-            | {name: getattr(role, name) for name in ("warps", "registers") if getattr(role, name)}
+            | {name: getattr(role, name) for name in ("warps", "registers", "threads_of") if getattr(role, name)}
             for role in self.roles
         ]
         found |= {"phase_reset_every": self.reset} if self.reset else {}
@@ -474,6 +514,7 @@ class Pipeline(Checked, Shown, code="LA970"):
             told = [f"N{role.trip:+d} times"] * bool(role.trip) + [f"{role.warps} warps"] * bool(role.warps)
             told += [f"{role.registers} registers"] * bool(role.registers)
             told += [f"CTA {', '.join(map(str, role.ctas))}"] * bool(role.ctas)
+            told += [f"on the threads of {role.threads_of}"] * bool(role.threads_of)
             rows.append((role.name, ". ".join(parts) + (f" ({', '.join(told)})" if told else "")))
         width = max([8, *(len(name) for name, _ in rows)])
         first = f"pipeline of {self.stages} stage{'s' * (self.stages != 1)}, N >= {self.least}"
@@ -518,7 +559,7 @@ def _ranks(node: Reader, cluster: int) -> tuple[tuple[int, ...], ...]:
 
 
 def _role(node: Reader, cluster: int) -> Role:
-    node.keys(("name",), (*PARTS, "trip", "ctas", "warps", "registers"))
+    node.keys(("name",), (*PARTS, "trip", "ctas", "warps", "registers", "threads_of"))
     parts: dict[Any, Any] = {
         part: tuple([_op(entry, cluster) for entry in node.get(part).items(at_most=MOST_OPS)])
         for part in PARTS
@@ -528,6 +569,7 @@ def _role(node: Reader, cluster: int) -> Role:
     if not name:
         node.get("name").fail("must not be empty")
     more: dict[str, Any] = {key: node.get(key).integer(1) for key in ("warps", "registers") if node.has(key)}
+    more |= {"threads_of": node.get("threads_of").text()} if node.has("threads_of") else {}
     ctas = node.get("ctas").integers() if node.has("ctas") else ()
     if node.has("ctas") and not ctas:
         node.get("ctas").fail("must be at least one CTA")

@@ -1,9 +1,10 @@
-"""Clusters and named barriers in plain terms: what a document with them means is a document without.
+"""Clusters, named barriers and shared threads in plain terms: what a document with them means is one without.
 
 Each CTA of a cluster has roles, barriers and buffers of its own, ``full@1`` in CTA 1. A copy to several CTAs is one
 copy for each, into the slot and for the barrier of the same index there; an arrival at several CTAs is one for each, in
 the order that is given. The n-th use of a named barrier by a role is an arrival of its threads at phase n of a barrier
-that counts the threads that meet, and for ``bar_sync`` the wait for that phase.
+that counts the threads that meet, and for ``bar_sync`` the wait for that phase. What a role does with the registers of
+another role, on whose threads it runs, comes behind the loop of that one.
 """
 
 from __future__ import annotations
@@ -15,8 +16,12 @@ from typing import Any
 from layoutalg.proofs.pipeline.document import CHECK, LANES, PARTS, Barrier, Buffer, Op, Part, Pipeline, Role
 
 
-def expanded(pipeline: Pipeline) -> Pipeline:
-    """Return the pipeline without clusters, named barriers, warps and registers that a pipeline means.
+def expanded(pipeline: Pipeline, *, together: bool = True) -> Pipeline:
+    """Return the pipeline without clusters, named barriers, warps, registers and shared threads that a pipeline means.
+
+    Args:
+        pipeline: The pipeline.
+        together: Whether roles give up what they do with the registers and the multiplies of another role.
 
     Raises: MalformedError: LA970: the uses of a named barrier cannot be numbered.
 
@@ -39,6 +44,8 @@ def expanded(pipeline: Pipeline) -> Pipeline:
         >>> verify(ring).engine
         'event graph'
     """
+    if together and any(role.threads_of for role in pipeline.roles):
+        pipeline = _together(pipeline)
     if is_plain(pipeline):
         return pipeline
     barriers: list[tuple[str, Barrier]] = []
@@ -59,7 +66,8 @@ def expanded(pipeline: Pipeline) -> Pipeline:
                 for one in met.get((part, place), (op,)):
                     parts[part] += _reached(pipeline, one, cta)
             pre, loop, post = map(tuple, parts.values())
-            roles.append(Role(_at(pipeline, role.name, cta), pre, loop, post, role.trip))
+            first = _at(pipeline, role.threads_of, cta)
+            roles.append(Role(_at(pipeline, role.name, cta), pre, loop, post, role.trip, threads_of=first))
     return replace(pipeline, barriers=tuple(barriers), buffers=tuple(buffers), roles=tuple(roles), cluster=1)
 
 
@@ -68,6 +76,32 @@ def is_plain(pipeline: Pipeline) -> bool:
     if pipeline.cluster > 1 or any(role.ctas or role.warps or role.registers for role in pipeline.roles):
         return False
     return not any(op.reaches or op.is_named for role in pipeline.roles for _, _, op in role.ops())
+
+
+def _together(pipeline: Pipeline) -> Pipeline:
+    """Return the pipeline in which every role has threads of its own.
+
+    What a role does with registers and multiplies of the role on whose threads it runs comes behind the loop of that
+    one, which has come as far as an N.
+    """
+    behind: dict[str, list[Op]] = {}
+    roles: list[Role] = []
+    for role in pipeline.roles:
+        if not role.threads_of:
+            roles.append(role)
+            continue
+        mine = [op for op in role.loop if op.buf in pipeline.registers]
+        # a wait that some iterations leave out is as good as none, a read in some of them as bad as one in all
+        waits = [op for op in role.loop if op.op == "mma_wait" and not (op.first or op.last)]
+        moved = [replace(op, first=0, last=0) for op in role.loop if op in mine or op in waits]
+        behind[role.threads_of] = behind.get(role.threads_of, []) + moved
+        pre, loop, post = (
+            tuple([op for op in ops if op not in mine and op.op != "mma_wait"])
+            for ops in (role.pre, role.loop, role.post)
+        )
+        roles.append(replace(role, pre=pre, loop=loop, post=post, threads_of=""))
+    roles = [replace(role, post=(*behind.get(role.name, ()), *role.post)) for role in roles]
+    return replace(pipeline, roles=tuple(roles))
 
 
 def ranks(op: Op, cta: int) -> tuple[int, ...]:

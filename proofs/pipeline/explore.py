@@ -86,7 +86,7 @@ class Machine:
         ops = [op for role in pipeline.roles for part, _, op in role.ops() if not op.is_left_out(part)]
         written = {op.buf for op in ops if op.op in WRITES}
         self.written = [name in written for name, _ in self.slots]
-        self.tensor = [name in pipeline.tensors for name, _ in self.slots]
+        self.unfenced = [name in pipeline.unfenced for name, _ in self.slots]
 
     def _tasks(self, number: int) -> list[Task]:
         role = self.pipeline.roles[number]
@@ -248,7 +248,7 @@ class Machine:
             return slots, self._race(state, task, why=f" after a generic {access} with no proxy fence in between")
         if index != task.index:
             started = done = 0
-        dirty = dirty or (task.op.op in GENERIC and not self.tensor[task.buf])
+        dirty = dirty or (task.op.op in GENERIC and not self.unfenced[task.buf])
         slot = (task.index, started + 1, done + at_once, 0, dirty, read, mine)
         return _put(slots, task.buf, slot), None
 
@@ -259,7 +259,7 @@ class Machine:
             held = "nothing" if index < 0 else f"index {index}" + ", not all of it" * (index == task.index)
             return slots, self._race(state, task, True, task.index, f", which holds {held}")
         if task.op.op in GENERIC:
-            noted = (index, started, done, reads, dirty, not self.tensor[task.buf], writer)
+            noted = (index, started, done, reads, dirty, not self.unfenced[task.buf], writer)
             return _put(slots, task.buf, noted), None
         if dirty:
             return slots, self._race(state, task, why=" after a generic write with no proxy fence in between")
@@ -270,8 +270,7 @@ class Machine:
         places, _, _, finished, under_way = state
         stuck = [tasks[at] for at, tasks in zip(places, self.tasks, strict=True) if at < len(tasks)]
         if stuck:
-            told = [f"{self.pipeline.roles[task.role].name} waits for {self.slot_name(task)}" for task in stuck]
-            return Violation("deadlock", ", ".join(told), stuck[0])
+            return Violation("deadlock", "; ".join([self._hang(state, task) for task in stuck]), stuck[0])
         copies = [task for task in under_way if task.op.op == "tma_load"]
         if copies:
             return Violation("ub", "a copy runs when the block ends", copies[0], soft=True)
@@ -282,6 +281,25 @@ class Machine:
                 if left:
                     return Violation("ub", "a store reads its slot when the block ends", left[0], soft=True)
         return None
+
+    def _hang(self, state: State, task: Task) -> str:
+        """Return what the phase lacks that a wait hangs at: arrivals, bytes, and the roles that would add them."""
+        (phase, pending, outstanding), count = state[1][task.bar], self.counts[task.bar]
+        found = f"{self.pipeline.roles[task.role].name} waits for {self.slot_name(task)} phase {task.phase}"
+        if phase != task.phase and not self.pipeline.reset:
+            found += f", which is in phase {phase}"
+        found += f": {count - pending} of {count} arrival{'s' * (count != 1)}"
+        if outstanding:
+            found += f", {abs(outstanding)} bytes {'outstanding' if outstanding > 0 else 'more than expected'}"
+        names: dict[str, None] = {}
+        for at, tasks in zip(state[0], self.tasks, strict=True):
+            for one in tasks[at:]:
+                due = one.phase == phase or (self.pipeline.reset and (one.phase - phase) % 2 == 0)
+                if one.bar == task.bar and due and (one.op.arrivals if pending else one.op.op == "tma_load"):
+                    names[self.pipeline.roles[one.role].name] = None
+        verb = ("arrive" if pending else "copy") if len(names) > 1 else ("arrives" if pending else "copies")
+        who = f"{' and '.join(names)} never" if names else "nobody else" if 0 < pending < count else "nobody"
+        return f"{found}, {who} {verb}"
 
     def slot_name(self, task: Task) -> str:
         """Return the barrier or the buffer of a task with its slot."""

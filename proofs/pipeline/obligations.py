@@ -153,11 +153,11 @@ def _accesses(graph: Graph, name: str, slots: int, policy: str) -> Iterator[Obli
     uses = graph.uses.get(name, [])
     writes = [use for use in uses if use.op.op in WRITES]
     reads = [use for use in uses if use not in writes]
-    tensor = name in graph.pipeline.tensors
+    unfenced = name in graph.pipeline.unfenced
     for write in writes:
         generic = write.op.op in GENERIC
         for read in reads:
-            fence = generic and read.op.op not in GENERIC and not tensor
+            fence = generic and read.op.op not in GENERIC and not unfenced
             what = "may read before the write of its index is done"
             yield Obligation("race", what, name, _end(graph, write, write.done), _end(graph, read, read.start), 0, read)
             if fence:

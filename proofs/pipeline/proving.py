@@ -128,10 +128,13 @@ def _uncounted(graph: Graph) -> Iterator[Miscount | None]:
 
 def _stores_left(pipeline: Pipeline) -> bool:
     """Return whether some store is not covered by a wait of its role, for an N: its last few iterations decide."""
-    ops = [op for role in pipeline.roles for _, _, op in role.ops()]
-    if not any(op.op == "tma_store" for op in ops):
+    roles = tuple([role for role in pipeline.roles if any(op.op == "tma_store" for _, _, op in role.ops())])
+    if not roles:
         return False
-    far = max([op.n + abs(op.off) + op.first + op.last for op in ops]) + max(abs(role.trip) for role in pipeline.roles)
+    pipeline = replace(pipeline, roles=roles)
+    ops = [op for role in roles for _, _, op in role.ops()]
+    open_ = max([op.n for op in ops if op.op == "bulk_wait"], default=0)
+    far = open_ + max([abs(op.off) + op.first + op.last for op in ops]) + max(abs(role.trip) for role in roles)
     for trips in range(pipeline.least, pipeline.least + far + 3):
         machine = Machine(pipeline, trips, "strict")
         for tasks, running in zip(machine.tasks, machine.running, strict=True):

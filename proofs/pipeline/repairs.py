@@ -41,7 +41,7 @@ def _changes(pipeline: Pipeline) -> Iterator[tuple[str, str, Pipeline]]:
         where = f"{role.name}.{part}[{place}], {op}"
         if op.flip:
             yield "use the plain parity", where, _with(pipeline, role, part, place, [replace(op, flip=False)])
-        if part == "loop" and op.idx_abs is not None:
+        if part == "loop" and op.idx_abs is not None and not role.threads_of:
             yield "follow the iteration", where, _with(pipeline, role, part, place, [replace(op, idx_abs=None)])
         if op.op.endswith("_wait"):
             for least in range(op.n - 1, -1, -1):
@@ -54,6 +54,8 @@ def _changes(pipeline: Pipeline) -> Iterator[tuple[str, str, Pipeline]]:
         fence = [Op("proxy_fence"), op]
         if op.op in ("arrive", "tma_load", "tma_store", "mma"):
             yield "fence the proxies", at, _with(pipeline, role, part, place, fence)
+        if op.op == "read" and op.buf in pipeline.registers:
+            yield "wait for all groups", at, _with(pipeline, role, part, place, [Op("mma_wait"), op])
     for role, part, place, op in places:
         if op.op == "arrive":
             without = _with(pipeline, role, part, place, [])
@@ -129,7 +131,7 @@ def _counts(pipeline: Pipeline) -> Iterator[tuple[str, str, Pipeline]]:
 
 def _missing(pipeline: Pipeline) -> Iterator[tuple[str, str, Pipeline]]:
     """Yield an op more: a wait, a commit or an arrival, in a loop or after it."""
-    for role in pipeline.roles:
+    for role in [role for role in pipeline.roles if not role.threads_of]:
         waited = {op.bar for _, _, op in role.ops() if op.op == "wait"}
         # a role that arrives where it waits itself would only stop waiting for the others
         more = [Op("arrive", bar=name, n=1) for name, _ in pipeline.barriers if name not in waited]

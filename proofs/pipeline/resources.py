@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cache
 
-from layoutalg.proofs.pipeline.document import MOST_BYTES, Pipeline, Role
+from layoutalg.proofs.pipeline.document import LANES, MOST_BYTES, Pipeline, Role
 from layoutalg.targets.registry import lookup
 from layoutalg.targets.target_model import LIMITS
 
@@ -26,7 +26,7 @@ def _exceeded(pipeline: Pipeline, target: str) -> Iterator[tuple[str, str]]:
         if not 1 <= barrier.count <= MOST_BYTES:
             yield f"{barrier.count} arrivals per phase; a barrier counts 1 to {MOST_BYTES}", name
     has = _limits(lookup(target).arch)
-    total = sum([ring.slots * ring.bytes for name, ring in pipeline.buffers if name not in pipeline.tensors])
+    total = sum([ring.slots * ring.bytes for name, ring in pipeline.buffers if name not in pipeline.unfenced])
     total += sum([8 * ring.slots for _, ring in pipeline.barriers])
     most = lookup(target).shared_kib[0] * 1024
     if total > most:
@@ -35,6 +35,12 @@ def _exceeded(pipeline: Pipeline, target: str) -> Iterator[tuple[str, str]]:
     inside = sum([ring.slots * ring.bytes for name, ring in pipeline.buffers if name in pipeline.tensors])
     if inside > tensor > 0:
         yield f"{inside} bytes of tensor memory; an SM of {target} has {tensor}", ""
+    for role in pipeline.roles:
+        names = {op.buf for one in pipeline.roles if role.name in (one.name, one.threads_of) for _, _, op in one.ops()}
+        inside = sum([ring.slots * ring.bytes for name, ring in pipeline.buffers if name in names & pipeline.registers])
+        each, room = -(-inside // (4 * LANES * max(1, role.warps))), role.registers or has["registers_per_thread"]
+        if role.warps and each > room:
+            yield f"{each} registers of each thread of {role.name} for its buffers; it has {room}", ""
     ctas = has.get("cluster_blocks", 1)
     if pipeline.cluster > ctas:
         yield f"{pipeline.cluster} CTAs in a cluster; {target} has {ctas}, portably", ""

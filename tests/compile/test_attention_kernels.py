@@ -64,10 +64,10 @@ def test_the_kernel_does_what_its_pipeline_says(way: dict[str, Any]) -> None:
 
 
 WRONG = [
-    ("la_wgmma_wait<1>();", "la_wgmma_wait<2>();", "math0.loop[9]"),
-    ("which == 0 ? 16 : 8", "which == 0 ? 8 : 16", "math0.loop[8]"),
+    ("la_wgmma_wait<1>();", "la_wgmma_wait<2>();", "math0.loop[12]"),
+    ("which == 0 ? 16 : 8", "which == 0 ? 8 : 16", "math0.loop[11]"),
     ("la_arrive(barriers + 8);", "", "load.pre[0]"),
-    ("la_fence_async();\n        la_role_barrier(1 + which, 128);", "la_fence_async();", "math0.post[6]"),
+    ("la_fence_async();\n        la_role_barrier(1 + which, 128);", "la_fence_async();", "math0.post[9]"),
 ]
 
 

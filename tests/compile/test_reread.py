@@ -211,12 +211,12 @@ def test_the_transposing_kernel_does_what_its_pipeline_says(arch: str) -> None:
 
 PRODUCTS = [
     ("parity4 ^ 1, 1, k", "parity4, 1, k", "load@0.loop[0]"),
-    ("if (issuer) la_store_wait_read<0>();\n                la_role", "la_role", "store0@0.loop[1]"),
-    ("la_role_barrier(1 + which, 128);\n                la_stmatrix", "la_stmatrix", "store0@0.loop[2]"),
-    ("la_fence_async();\n                la_role_barrier(1 + which, 128);", "la_fence_async();", "store0@0.loop[4]"),
+    ("if (issuer) la_store_wait_read<0>();\n                la_role", "la_role", "store0@0.loop[2]"),
+    ("la_role_barrier(1 + which, 128);\n                la_stmatrix", "la_stmatrix", "store0@0.loop[3]"),
+    ("la_fence_async();\n                la_role_barrier(1 + which, 128);", "la_fence_async();", "store0@0.loop[5]"),
     ("b + 0x4000004000010006ull", "b + 0x4000004000011000ull", "math0@0.loop[1]"),
     (", 0x3u, ", ", 0x1u, ", "load@0.loop[4]"),
-    ("_relaxed(barriers + 32 + 8 * slot4, 1)", "_relaxed(barriers + 32 + 8 * slot4, 0)", "math0@0.loop[6]"),
+    ("_relaxed(barriers + 32 + 8 * slot4, 1)", "_relaxed(barriers + 32 + 8 * slot4, 0)", "math0@0.loop[7]"),
 ]
 
 

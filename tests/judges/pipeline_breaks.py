@@ -210,10 +210,12 @@ def _accesses(document: Document, ops: list[Op], place: int) -> Iterator[Edit]:
     if _slots(document, document["buffers"][op["buf"]]) > 1 and "idx_abs" not in op:
         for by in (-1, 1):
             yield Edit("B18", f"slot {by:+d}", ANY, _set(off=op.get("off", 0) + by))
+    inside = registers(document)
     for name in document["buffers"]:
-        if name != op["buf"]:
+        if name != op["buf"] and not {name, op["buf"]} & inside:
             yield Edit("B18", f"uses {name}", ANY, _set(buf=name), renames=True)
-    waits = [at for at in range(place) if ops[at]["op"] in ("wait", "bulk_wait")]
+    before = ("mma_wait",) if op["buf"] in inside else ("wait", "bulk_wait")
+    waits = [at for at in range(place) if ops[at]["op"] in before]
     if waits:
         yield Edit("B6", f"before {ops[waits[-1]]['op']}", WRONG, _move(waits[-1]))
 
@@ -371,9 +373,11 @@ def _in_roles(document: Document, together: bool) -> Iterator[Break]:
 
             def alone(made: Document, group: list[str] = group) -> None:
                 for role in made["roles"]:
-                    if role["name"] in group:
+                    if {role["name"], role.get("threads_of")} & {*group}:
                         role["ctas"] = [0]
 
+            if any("threads_of" in role for role in document["roles"] if role["name"] in group):
+                continue
             yield _break(document, "B16", f"{group[0]}: only in block 0", ANY, alone)
     yield from _leaders(document)
     yield from _freed_first(document)
@@ -466,11 +470,52 @@ def _size(document: Document, op: Op) -> int:
 # -------------------------------------------------------------------------------------------------------------- judging
 
 
+def registers(document: Document) -> set[str]:
+    """The buffers in registers."""
+    return {name for name, buffer in document.get("buffers", {}).items() if buffer.get("space") == "register"}
+
+
+def in_registers(document: Document, inside: set[str]) -> Iterator[Document]:
+    """What each role does with registers and groups of multiplies, which nothing else has a part in.
+
+    A role on its threads reads them after any number of its iterations.
+    """
+    for role in document["roles"]:
+        if "threads_of" not in role:
+            parts = {part: [op for op in role.get(part, []) if _is_inside(op, inside)] for part in PARTS}
+            for other in document["roles"]:
+                if other.get("threads_of") == role["name"]:
+                    reads = [op for op in other["loop"] if _is_inside(op, inside)]
+                    always = [op for op in reads if op["op"] == "read" or "guard" not in op]
+                    parts["post"] = [{k: v for k, v in op.items() if k != "guard"} for op in always] + parts["post"]
+            if any("buf" in op for ops in parts.values() for op in ops):
+                buffers = {name: document["buffers"][name] for name in inside}
+                yield document | {"roles": [role | parts], "buffers": buffers, "barriers": {}}
+
+
+def _is_inside(op: Op, inside: set[str]) -> bool:
+    return op.get("buf") in inside or op["op"] in ("mma_commit", "mma_wait")
+
+
+def without_registers(document: Document, inside: set[str]) -> Document:
+    """The document as if it did not state registers."""
+    roles = [
+        {key: [op for op in value if op.get("buf") not in inside] if key in PARTS else value
+         for key, value in role.items() if key != "threads_of"}
+        for role in document["roles"]
+    ]  # fmt: skip
+    buffers = {name: ring for name, ring in document["buffers"].items() if name not in inside}
+    return document | {"roles": roles, "buffers": buffers}
+
+
 def components(document: Document) -> list[Document]:
     """Documents of the roles that share barriers or buffers: others neither hinder nor help each other.
 
     A fence helps others only if it is ordered with them; of roles that share nothing it is not.
     """
+    inside = registers(document)
+    if inside:
+        return [*in_registers(document, inside), *components(without_registers(document, inside))]
     sets: list[tuple[set[str], list[dict[str, Any]]]] = []
     for role in document["roles"]:
         used = {name for part in PARTS for op in role.get(part, []) for name in (op.get("bar"), op.get("buf")) if name}

@@ -124,8 +124,8 @@ class Step:
     """One bit for each slot of each buffer."""
     held: int = 0
     """Where the state says which index the slot holds."""
-    tensor: bool = False
-    """Whether the buffer is in tensor memory, where proxies play no part."""
+    fenceless: bool = False
+    """Whether the buffer is in tensor memory or registers, where proxies play no part."""
     written: bool = True
     """Whether any op of the document writes the buffer."""
     later: int = 0
@@ -157,12 +157,12 @@ class Block:
                 self.counts[len(start)] = barrier["count"]
                 start += [0, barrier["count"], 0]
         self.first_held = len(start)
-        self.tensors = 0
+        self.fenceless = 0
         for name, buffer in document.get("buffers", {}).items():
             self.buf_slots[name] = len(start) - self.first_held
             start += [-1] * _slots(document, buffer)
-            if buffer.get("space") == "tensor":
-                self.tensors |= (1 << len(start) - self.first_held) - (1 << self.buf_slots[name])
+            if buffer.get("space", "shared") != "shared":
+                self.fenceless |= (1 << len(start) - self.first_held) - (1 << self.buf_slots[name])
         self.flight, self.unfenced = len(start), len(start) + 1
         self.start: State = (*start, 0, 0)
         self.every_slot = len(start) - self.first_held
@@ -232,7 +232,7 @@ class Block:
             step.index += before
             step.slot, step.held = 1 << place, self.first_held + place
             step.written = op["buf"] in self.written
-            step.tensor = buffer.get("space") == "tensor"
+            step.fenceless = buffer.get("space", "shared") != "shared"
             if step.op == "tma_load":
                 step.size = op.get("bytes", buffer["bytes"])
         return step
@@ -333,7 +333,7 @@ class Block:
         """The last part of a cp_async, which writes generically, is written when it is waited for."""
         for slot, index, arrivals in accesses:
             if index >= 0 and self._runs(new, arrivals):
-                new[self.unfenced] |= slot & ~self.tensors
+                new[self.unfenced] |= slot & ~self.fenceless
 
     def _runs(self, new: list[int], arrivals: int) -> bool:
         """Whether an access still runs, of which no wait has said that it does not: no arrival behind it has come."""
@@ -377,7 +377,7 @@ class Block:
             or any(index == step.index for _, index in self._accesses(new, step))
         ):
             self.kinds.add("race")
-        if step.tensor:
+        if step.fenceless:
             return
         if step.op == "read":
             if self.strict:
@@ -395,7 +395,7 @@ class Block:
     def _write(self, new: list[int], step: Step) -> None:
         for role, index in self._accesses(new, step):
             follows = step.op == "mma_write" and role == step.role and index >= 0
-            if not follows and (index != step.index or step.tensor):
+            if not follows and (index != step.index or step.fenceless):
                 self.kinds.add("race")
         if new[self.flight] & step.others:
             self.kinds.add("race")
@@ -404,7 +404,7 @@ class Block:
             others = [each for each in self.writers[step.slot, step.index] if each != mine]
             again = any(new[role] > place for role, place in others)
             new[step.held] = discarded(step.index) if again else step.index
-        if step.tensor:
+        if step.fenceless:
             return
         if step.op != "tma_load":
             new[self.unfenced] |= step.slot

@@ -424,6 +424,34 @@ def two_products(rng: random.Random) -> Document:
     return document(stages, barriers, {"S": ring, "P": ring, "T": TENSOR}, roles, "N >= 1")
 
 
+def weighted(rng: random.Random) -> Document:
+    """Attention with scores, weights and sums in the registers of the role that multiplies; scores may be ahead."""
+    ahead = int(rng.random() < 0.5)
+    stages = rng.randint(1, 2)
+    sums = {"bytes": BYTES, "slots": rng.choice((1, 1, 2)), "space": "register"}
+    barriers = dict.fromkeys(("full_k", "empty_k", "full_v", "empty_v"), 1)
+    load = [each for name in "kv" for each in (
+        wait(f"empty_{name}", ph=-1), *loads(f"full_{name}", {name.upper(): BYTES}))]  # fmt: skip
+    done, free_v = op("mma_wait", n=0), arrive("empty_v")
+
+    def scores(off: int) -> list[Op]:
+        return [wait("full_k", off=off), op("mma", buf="K", off=off), op("mma_write", buf="S", off=off),
+                op("mma_commit")]  # fmt: skip
+
+    values = [wait("full_v"), op("mma", buf="P"), op("mma", buf="V"), op("mma_write", buf="O"), op("mma_commit")]
+    scaled = [op("read", buf="O", off=ahead - 1), op("write", buf="O", off=ahead), op("write", buf="P", off=ahead)]
+    read, free_k = op("read", buf="S", off=ahead), arrive("empty_k", off=ahead)
+    if ahead:
+        first = [*scores(0), done, op("read", buf="S"), op("write", buf="O"), op("write", buf="P"), arrive("empty_k")]
+        loop = [*scores(1), *values, op("mma_wait", n=1), read, free_k, done, *scaled, free_v]
+        math = role("math", loop, pre=first, post=[*values, done, op("read", buf="O")], trip="N-1")
+    else:
+        loop = [*scores(0), done, read, free_k, *scaled, *values, done, free_v]
+        math = role("math", loop, post=[op("read", buf="O", off=-1)])
+    buffers: dict[str, Any] = {"K": BYTES, "V": BYTES} | dict.fromkeys("SPO", sums)
+    return document(stages, barriers, buffers, [role("load", load), math], "N >= 1")
+
+
 def soup(rng: random.Random) -> Document:
     """A few ops at random; now and then nothing goes wrong."""
     roles = []
@@ -515,18 +543,32 @@ def _any_op(rng: random.Random) -> Op:
 FAMILIES: tuple[Callable[[random.Random], Document], ...] = (
     ring, ring, prefetch, release_previous, free_at_first, generic_producer, epilogue, chained, two_producers,
     expected_elsewhere, first_before_loop, last_behind_loop, warps, fused, led,
-    in_turn, straight, committed, copied, accumulated, accumulated, tiles, rescaled, two_products,
+    in_turn, straight, committed, copied, accumulated, accumulated, tiles, rescaled, two_products, weighted, weighted,
 )  # fmt: skip
 
 
 def program(rng: random.Random) -> Document:
     """A document of one of the families with no, one or two mutations, or any few ops."""
     if rng.random() < 0.12:
-        return rng.choice((soup, pieces))(rng)
+        return registered(rng, rng.choice((soup, pieces))(rng))
     made = rng.choice(FAMILIES)(rng)
     for _ in range(rng.choice((0, 1, 1, 2))):
         mutate(rng, made)
+    return registered(rng, made)
+
+
+def registered(rng: random.Random, made: Document) -> Document:
+    """Tensor memory that one role uses may be its registers as well."""
+    for name, buffer in made["buffers"].items():
+        users = [each["name"] for each in made["roles"] if any(op.get("buf") == name for op in ops_of(each))]
+        if buffer.get("space") == "tensor" and len(users) < 2 and rng.random() < 0.6:
+            made["buffers"][name] = buffer | {"space": "register"}
     return made
+
+
+def ops_of(each: dict[str, Any]) -> list[Op]:
+    """All ops of a role."""
+    return [op for part in ("pre", "loop", "post") for op in each.get(part, [])]
 
 
 def unshared(roles: list[dict[str, Any]]) -> Any:
@@ -797,6 +839,17 @@ def _staged(waited: int | None, at_end: bool = True, fence: bool = True, stages:
 
 
 COMMITTED = [wait("full"), MMA[0], op("mma_arrive", bar="empty")]
+SUMS = {"slots": 1, "space": "register"}
+
+
+def _summed(kept: int, behind: int, post: int | None = 0) -> Document:
+    """A product whose sums are in registers; slots are released an iteration late, or at once."""
+    body = [wait("full"), MMA[0], ADD, MMA[1], op("mma_wait", n=kept), arrive("empty", off=-behind)]
+    end = ([] if post is None else [op("mma_wait", n=post)]) + [arrive("empty", off=-1)] * behind + [SUM]
+    consumer = {"pre": [op("write", buf="T", idx_abs=0)], "post": end}
+    return plain(consume=body, consumer=consumer, buffers={"A": BYTES, "T": SUMS})
+
+
 CP_ASYNC = [wait("empty", ph=-1), op("cp_async", buf="A"), op("cp_async_arrive", bar="full")]
 BEHIND_A_FENCE = [wait("full"), op("proxy_fence"), *MMA, arrive("empty")]
 GAP = [op("write", buf="A", off=2)]
@@ -888,6 +941,10 @@ LABELLED: list[dict[str, Any]] = [
     case("slots released when their mmas have finished", "", plain(consume=COMMITTED), "safe"),
     case("the release commits before the mma", "B7", plain(consume=[COMMITTED[0], *COMMITTED[:0:-1]]), "race"),
     case("a release beside a commit", "B5", plain(consume=[*COMMITTED, arrive("empty")]), "race ub deadlock"),
+    case("sums in registers", "", _summed(0, 0, None), "safe"),
+    case("sums in registers, slots released late", "", _summed(1, 1), "safe"),
+    case("sums are read while the last multiply runs", "B15", _summed(1, 1, 1), "race"),
+    case("sums are read and nothing waits for the last multiply", "B15", _summed(1, 1, None), "race"),
     case("copies of threads that arrive when they are done", "",
          plain(produce=CP_ASYNC, consume=BEHIND_A_FENCE), "safe"),
     case("copies of threads that arrive at once", "B6",

@@ -29,6 +29,7 @@ from layoutalg.ground.record import Record
 from layoutalg.ground.refusal import Broken
 from layoutalg.pipeline import throughput
 from layoutalg.proofs.im2col import ConvolutionProblem
+from layoutalg.proofs.movement import term
 from layoutalg.proofs.symbolic.checker import prove as prove_symbolic
 from layoutalg.proofs.tensor import Tensor
 from layoutalg.synth import (
@@ -45,6 +46,7 @@ from layoutalg.synth import (
 )
 from layoutalg.synth.conversions import conversion
 from layoutalg.synth.im2col import synthesize_im2col
+from layoutalg.synth.rewrite import rewrite
 from layoutalg.synth.search import Trial, Tuned
 from layoutalg.synth.solving import AtLeast, Multiple, least_padding, least_repairs, map_conflicts, nearest_map
 from layoutalg.synth.swizzles import swizzle
@@ -125,6 +127,7 @@ def answers() -> Iterator[Any]:
     yield la.wgmma("A", "bf16", smem="Sw<3,3,3> o 0 o (64,64):(64,1)")
     yield la.suggest(Tensor((4096, 8192)), (128, 64))
     yield la.pipeline.schedule(la.pipeline.gemm_work(m=128, n=128, k=64, dtype="bf16", consumers=2))
+    yield rewrite(term("transpose", term("input", name="A", shape=(4, 8), dtype="f32"), order=(0, 1)))
     yield throughput(plain_ring(3), {"tma_load": 100.5, "mma": 7})
     yield la.explain("Sw<3,3,3> o 0 o (64,64):(64,1)")
     yield la.banks(mma_operand("A", (16, 16), (1, 1), 2), "(16,16):(16,1)")
@@ -247,7 +250,7 @@ VALUES = {
     "MatmulKernel": "source text", "Space": "question", "AttentionKernel": "source text", "Emitted": "source text",
     "Form": "argument of a kernel", "Work": "argument of a schedule", "DeviceInfo": "device",
     "WgmmaTiles": "argument of a kernel",
-    "Multiple": "condition, as it was given", "AtLeast": "condition, as it was given",
+    "Move": "names of instructions", "Multiple": "condition, as it was given", "AtLeast": "condition, as it was given",
     "Spread": "condition, as it was given",
 }  # fmt: skip
 """What public functions return that is no answer, and what it is: its notation or its bits are its document."""

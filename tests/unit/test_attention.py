@@ -150,6 +150,16 @@ def swapped(name: str, part: str, place: int) -> Change:
     return change
 
 
+def moved(name: str, part: str, place: int, to: int) -> Change:
+    """Put an op before an earlier one."""
+
+    def change(document: dict[str, Any]) -> None:
+        ops = next(role for role in document["roles"] if role["name"] == name)[part]
+        ops.insert(to, ops.pop(place))
+
+    return change
+
+
 def entry(kind: str, name: str, **entries: object) -> Change:
     """Change a barrier or a buffer."""
     return lambda document: document[kind][name].update(entries)
@@ -165,24 +175,29 @@ MUTANTS: dict[str, tuple[str, Change, str]] = {
     "V arrives for K": ("ahead", role("load", "loop", 5, bar="full_k"), "tx_mismatch"),
     "K is read without a wait": ("behind", without("math0", "loop", 0), "race"),
     "the next K is read without a wait": ("ahead", without("math1", "loop", 0), "race"),
-    "V is read without a wait": ("ahead", without("math0", "loop", 4), "race"),
+    "V is read without a wait": ("ahead", without("math0", "loop", 5), "race"),
     "Q is read without a wait": ("ahead", without("math0", "pre", 0), "race"),
     "the last V is read without a wait": ("ahead", without("math1", "post", 0), "race"),
-    "K is free before it is read": ("behind", swapped("math0", "loop", 4), "race"),
-    "K is free with multiplies open": ("behind", role("math0", "loop", 4, n=1), "race"),
-    "V is free before it is read": ("ahead", swapped("math1", "loop", 9), "race"),
-    "V is free with multiplies open": ("behind", role("math1", "loop", 9, n=1), "race"),
+    "K is free before it is read": ("behind", swapped("math0", "loop", 5), "race"),
+    "K is free with multiplies open": ("behind", role("math0", "loop", 5, n=1), "race"),
+    "V is free before it is read": ("ahead", moved("math1", "loop", 17, 13), "race"),
+    "V is free with multiplies open": ("behind", role("math1", "loop", 16, n=1), "race"),
+    "the first scores are read while they are multiplied": ("ahead", without("math0", "pre", 6), "race"),
+    "scores are read while they are multiplied": ("ahead", role("math1", "loop", 10, n=2), "race"),
+    "weights are packed into an operand in use": ("ahead", moved("math0", "loop", 16, 13), "race"),
+    "sums are scaled while values are added": ("ahead", moved("math0", "loop", 15, 13), "race"),
+    "the result is read while values are added": ("ahead", without("math1", "post", 5), "race"),
     "one consumer frees K": ("ahead", entry("barriers", "empty_k", count=4), "race"),
     "three consumers free V": ("behind", entry("barriers", "empty_v", count=12), "deadlock"),
-    "a warp does not free K": ("ahead", role("math1", "loop", 8, n=3), "deadlock"),
-    "the first K is not freed": ("ahead", without("math0", "pre", 6), "deadlock"),
+    "a warp does not free K": ("ahead", role("math1", "loop", 12, n=3), "deadlock"),
+    "the first K is not freed": ("ahead", without("math0", "pre", 10), "deadlock"),
     "a slot of V too few": ("ahead", entry("buffers", "V", slots=1), "race"),
-    "the result is written as if it were Q": ("behind", role("math0", "post", 0, idx_abs=0), "race"),
-    "the result is stored without a fence": ("ahead", without("math0", "post", 5), "race"),
-    "the kernel ends with a store under way": ("ahead", without("math1", "post", 8), "ub"),
+    "the result is written as if it were Q": ("behind", role("math0", "post", 1, idx_abs=0), "race"),
+    "the result is stored without a fence": ("ahead", without("math0", "post", 8), "race"),
+    "the kernel ends with a store under way": ("ahead", without("math1", "post", 11), "ub"),
     "the loader gives no turn": ("alternate", without("load", "pre", 0), "deadlock"),
     "the loader gives both turns": ("alternate", role("load", "pre", 0, n=2), "ub"),
-    "a turn is kept": ("alternate", role("math1", "loop", 8, bar="turn1"), "deadlock"),
+    "a turn is kept": ("alternate", role("math1", "loop", 11, bar="turn1"), "deadlock"),
     "a turn is not waited for": ("alternate", without("math0", "loop", 2), "deadlock"),
 }
 

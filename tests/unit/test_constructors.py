@@ -32,6 +32,8 @@ from layoutalg.proofs.exchange import Choose, Exchange, Move, Rename, Take
 from layoutalg.proofs.handoff import operand_view
 from layoutalg.proofs.im2col import ConvolutionProblem
 from layoutalg.proofs.listed_access import ListedAccess
+from layoutalg.proofs.movement import term
+from layoutalg.proofs.movement.chains import Step
 from layoutalg.proofs.pipeline.transfers import PRIMITIVES
 from layoutalg.proofs.smem import shared_tile
 from layoutalg.proofs.symbolic import SymbolicProblem
@@ -87,6 +89,7 @@ PIPELINE = Pipeline(
     (("A", Buffer(2, 64)),),
     (Role("load", (), (Op("arrive", bar="full", n=1),), ()),),
 )
+MOVED = term("crop", term("input", name="A", shape=(4, 6), dtype="f32"), start=(0, 1), extents=(4, 4))
 WORK = gemm_work(128, 128, 64)
 EXAMPLE = json.loads((Path(__file__).parents[1] / "data" / "examples" / "problem.json").read_text(encoding="utf-8"))
 PLAN = synthesize_tensormap(EXAMPLE)
@@ -238,6 +241,10 @@ VALUES: dict[type, Any] = {
         PRIMITIVES["mma"],
         Transfer(64, "tma_load", ctas=((0, 1),)),
         Transfer(64, "write").then(Transfer(64, "tma_store")),
+        MOVED,
+        MOVED.kind,
+        MOVED.kind.layout,
+        Step("view.nothing", (), True, MOVED),
     )
 }
 """A valid value of every public dataclass."""

@@ -19,7 +19,7 @@ from layoutalg.codegen.pipeline.emission import Emitted, emit, launch_registers
 from layoutalg.codegen.pipeline.program import Loop, Program, Worker
 from layoutalg.ground.errors import AdmissibilityError, InfeasibleError, MalformedError
 from layoutalg.proofs.pipeline.building import Builder
-from layoutalg.proofs.pipeline.decision import Proved, verify
+from layoutalg.proofs.pipeline.decision import verify
 from layoutalg.proofs.pipeline.document import Barrier, Buffer, Op, Pipeline, Role
 
 needs_compiler = pytest.mark.skipif(hostsim.compiler() is None, reason="no C++ compiler")
@@ -236,7 +236,6 @@ REFUSED = [
     (lambda p: changed(p, workers=workers(p, 1, warps=3)), "one thread, each warp, or every thread"),
     (lambda p: changed(p, workers=workers(p, 1, registers=100)), "multiple of 8"),
     (lambda p: changed(p, workers=workers(p, 0, equal=2)), "one thread runs everything"),
-    (lambda p: changed(p, pipeline=dataclasses.replace(p.pipeline, reset=2)), "start again"),
     (lambda p: changed(p, pipeline=dataclasses.replace(p.pipeline, barriers=rings(p, 0, 2))), "count of full"),
     (lambda p: changed(p, pipeline=dataclasses.replace(p.pipeline, barriers=rings(p, 1, 0))), "slots of full"),
     (lambda p: changed(p, plans=(("X", p.plans[0][1]),)), "plans"),
@@ -251,36 +250,44 @@ def test_what_no_kernel_can_be_is_refused(change: Any, words: str) -> None:
 
 
 def test_accumulators_are_used_behind_a_wait() -> None:
-    """No proof asks for it: what is in registers is not in a document."""
+    """The pipeline states them: a wait that is missing or too weak is refuted."""
     program = gemm_kernel((64, 64, 192), form=Form(64, 64, 1, stages=3, behind=1)).emitted.program
-    math, store = program.pipeline.roles[1:]
+    load, math, store = program.pipeline.roles
     for loop in (store.loop[1:], (dataclasses.replace(store.loop[0], n=1), *store.loop[1:])):
-        wrong = dataclasses.replace(store, loop=loop)
-        pipeline = dataclasses.replace(program.pipeline, roles=(program.pipeline.roles[0], math, wrong))
-        assert isinstance(verify(pipeline), Proved)
-        moved = dict(program.workers[1].loops[1].bodies)
-        places = (("loop[1]", moved["loop[2]"]), ("loop[3]", moved["loop[4]"])) if len(loop) == 5 else moved.items()
-        loops = (program.workers[1].loops[0], dataclasses.replace(program.workers[1].loops[1], bodies=tuple(places)))
-        with pytest.raises(MalformedError, match="behind mma_wait 0: multiplies of math0"):
-            changed(program, pipeline=pipeline, workers=workers(program, 1, loops=loops))
+        roles = (load, math, dataclasses.replace(store, loop=loop))
+        found = verify(dataclasses.replace(program.pipeline, roles=roles))
+        assert (found.kind, found.role, found.buffer) == ("race", "math0", "acc0")
+    with pytest.raises(AdmissibilityError, match="LA986"):
+        emit(changed(program, pipeline=dataclasses.replace(program.pipeline, roles=roles)), "wrong")
 
 
-def test_the_last_multiplies_are_waited_for() -> None:
+def test_accumulators_are_stated_and_read() -> None:
     program = gemm_kernel((64, 64, 192), form=Form(64, 64, 1, stages=2)).emitted.program
     load, math, store = program.pipeline.roles
-    wrong = (dataclasses.replace(math, loop=(*math.loop[:4], *math.loop[5:])), dataclasses.replace(store, loop=()))
-    loops = (program.workers[1].loops[0], dataclasses.replace(program.workers[1].loops[1], bodies=()))
-    pipeline = dataclasses.replace(program.pipeline, roles=(load, *wrong))
-    with pytest.raises(MalformedError, match="wait for its last multiplies"):
-        changed(program, pipeline=pipeline, workers=workers(program, 1, loops=loops))
+    bodies = tuple((f"loop[{int(place[5]) - 1}]", text) for place, text in program.workers[1].loops[1].bodies[1:])
+    loops = (program.workers[1].loops[0], dataclasses.replace(program.workers[1].loops[1], bodies=bodies))
+    unread = dataclasses.replace(store, loop=(store.loop[0], *store.loop[2:]))
+    unstated = dataclasses.replace(math, pre=(), loop=(*math.loop[:3], *math.loop[4:]))
+    ended = dataclasses.replace(math, post=(Op("mma_wait"), Op("read", buf="acc0", idx_abs=0)))
+    for roles, told in (
+        ((load, math, unread), "must read its accumulators, or a role on its threads, not .'acc0'."),
+        ((load, unstated, unread), "must state its accumulators"),
+        ((load, ended, dataclasses.replace(unread, threads_of="load")), "threads_of of store0"),
+    ):
+        pipeline = dataclasses.replace(program.pipeline, roles=roles)
+        with pytest.raises(MalformedError, match=told):
+            changed(program, pipeline=pipeline, workers=workers(program, 1, loops=loops))
+    own = [dataclasses.replace(program.workers[1], loops=(loop,)) for loop in program.workers[1].loops]
+    with pytest.raises(MalformedError, match="must be the first role of its worker, behind which it runs, not 'math0'"):
+        changed(program, workers=(program.workers[0], *own))
 
 
 def test_buffers_of_equal_roles_are_equal_and_follow_each_other() -> None:
     """Their text has one number of slots, and one distance from role to role."""
     program = gemm_kernel((128, 64, 64), form=Form(128, 64, 2, stages=2)).emitted.program
-    a, b, first, second = program.pipeline.buffers
+    a, b, first, second, *sums = program.pipeline.buffers
     deep = (second[0], dataclasses.replace(second[1], slots=2))
-    for buffers in ((a, b, first, deep), (first, a, b, second), (a, b, second, first)):
+    for buffers in ((a, b, first, deep, *sums), (first, a, b, second, *sums), (a, b, second, first, *sums)):
         with pytest.raises(MalformedError, match="must have the ops of"):
             changed(program, pipeline=dataclasses.replace(program.pipeline, buffers=buffers))
 

@@ -14,6 +14,7 @@ from layoutalg.codegen.pipeline.program import Loop, Program, Worker
 from layoutalg.ground.errors import MalformedError
 from layoutalg.ground.verdict import Proved, Refuted, Unknown
 from layoutalg.pipeline import Builder, Op, Pipeline, verify
+from layoutalg.proofs.pipeline.explore import Machine, delayed
 
 LOAD = [
     {"op": "wait", "bar": "empty", "ph": -1},
@@ -91,9 +92,10 @@ class TestDocuments:
     @pytest.mark.parametrize(
         ("kind", "space", "told"),
         [
-            ("mma_write", "shared", "must be a buffer in tensor memory for an op mma_write"),
+            ("mma_write", "shared", "must be a buffer in tensor memory or registers for an op mma_write"),
             ("tma_store", "tensor", "must be a buffer in shared memory for an op tma_store"),
-            ("mma", "register", "/buffers/A/space"),
+            ("cp_async", "register", "must be a buffer in shared memory for an op cp_async"),
+            ("mma", "local", "/buffers/A/space"),
         ],
     )
     def test_ops_are_for_memory_of_one_space(self, kind: str, space: str, told: str) -> None:
@@ -137,13 +139,89 @@ class TestTensorMemory:
     def test_no_kernel_is_emitted_that_would_keep_it_in_shared_memory(self) -> None:
         pipeline = Pipeline.from_json(self.product([]))
         workers = tuple([Worker((Loop(role.name, ()),)) for role in pipeline.roles])
-        with pytest.raises(MalformedError, match="must have its buffers in shared memory, not"):
+        with pytest.raises(MalformedError, match="must have its buffers in shared memory or registers, not"):
             Program(pipeline, workers, ())
 
     def test_without_iterations_nobody_has_written_it(self) -> None:
         found = verify(self.product([{"op": "wait", "bar": "done", "idx_abs": 0}, SUM], trips="N >= 0"))
         assert isinstance(found, Refuted)
         assert found.trips == 0
+
+
+class TestRegisters:
+    """The accumulators of a product whose results another role, on the same threads, writes out."""
+
+    def product(self, *store: dict[str, Any], behind: int = 1, **more: Any) -> dict[str, Any]:
+        made = ring(**more)
+        made["buffers"]["T"] = {"slots": 1, "space": "register", "bytes": 1 << 20}
+        release = {"op": "arrive", "bar": "empty", "off": -behind}
+        loop = [*USE[:2], ADD, USE[2], {"op": "mma_wait", "n": behind}, release]
+        post = [{"op": "mma_wait"}, {"op": "arrive", "bar": "empty", "off": -1}] if behind else []
+        zero = [{"op": "write", "buf": "T", "idx_abs": 0}]
+        made["roles"][1] = {"name": "use", "pre": zero, "loop": loop, "post": post}
+        made["roles"].append({"name": "store", "threads_of": "use", "loop": list(store)})
+        return made
+
+    @pytest.mark.parametrize("behind", [0, 1])
+    def test_results_are_read_behind_a_wait(self, behind: int) -> None:
+        made = self.product({"op": "mma_wait"}, SUM, behind=behind)
+        found = verify(made)
+        assert isinstance(found, Proved)
+        assert found.to_certificate().check()
+        assert Pipeline.from_json(Pipeline.from_json(made).to_json()) == Pipeline.from_json(made)
+        assert "on the threads of use" in str(Pipeline.from_json(made))
+        assert "use.post[1] read" in str(la.explain(made))
+
+    @pytest.mark.parametrize(
+        "store", [[SUM], [{"op": "mma_wait", "n": 1}, SUM], [SUM, {"op": "mma_wait"}],
+                  [{"op": "mma_wait", "guard": {"from": 1}}, SUM]],
+    )  # fmt: skip
+    def test_a_missing_or_weak_wait_is_refuted(self, store: list[dict[str, Any]]) -> None:
+        found = verify(self.product(*store))
+        assert isinstance(found, Refuted)
+        assert (found.kind, found.role, found.buffer, found.trips) == ("race", "use", "T", 1)
+        assert any(str(repair).startswith("wait for all groups: store.loop") for repair in found.repairs)
+        assert isinstance(verify(self.product(*store, behind=0)), Proved)  # there the loop waits itself
+
+    def test_without_zeros_some_iteration_must_have_written_it(self) -> None:
+        made = self.product({"op": "mma_wait"}, SUM)
+        del made["roles"][1]["pre"]
+        assert verify(made).kind == "race"
+        assert isinstance(verify({**made, "trips": "N >= 1"}), Proved)
+
+    def test_its_bytes_are_those_of_threads(self) -> None:
+        made = self.product({"op": "mma_wait"}, SUM, stages=2)
+        assert isinstance(verify(made), Proved)  # 1 MiB is no shared memory
+        made["roles"][1]["warps"], made["roles"][0]["warps"] = 4, 4
+        assert verify(made).witness["what"] == "2048 registers of each thread of use for its buffers; it has 255"
+        made["buffers"]["T"]["bytes"] = 4 * 128 * 200
+        assert isinstance(verify(made), Proved)
+        made["roles"][1]["registers"], made["roles"][0]["registers"] = 192, 24
+        assert verify(made).witness["what"].startswith("200 registers of each thread of use")
+
+    @pytest.mark.parametrize(
+        ("role", "told"),
+        [
+            ({"name": "other", "loop": [SUM]}, "must not be T, registers of the threads of use, not 'other'"),
+            ({"name": "other", "threads_of": "use", "loop": []}, "must not be those of a third role, not 'other'"),
+            ({"name": "other", "threads_of": "store", "loop": []}, "threads_of of other"),
+            ({"name": "other", "threads_of": "load", "loop": [LOAD[0]]}, "must be an op of load"),
+            ({"name": "other", "threads_of": "load", "loop": [USE[1]]}, "must be an op of load"),
+            ({"name": "other", "threads_of": "load", "loop": [USE[2]]}, "must be an op of load"),
+            ({"name": "other", "threads_of": "load", "warps": 1}, "must state no warps"),
+        ],
+    )
+    def test_registers_are_of_one_role(self, role: dict[str, Any], told: str) -> None:
+        made = self.product({"op": "mma_wait"}, SUM)
+        made["roles"].append(role)
+        with pytest.raises(MalformedError) as caught:
+            Pipeline.from_json(made)
+        assert told in str(caught.value)
+
+    @pytest.mark.parametrize("op", [{"op": "write", "buf": "T", "idx_abs": 0}, {"op": "read", "buf": "T"}])
+    def test_a_role_on_other_threads_only_reads_them(self, op: dict[str, Any]) -> None:
+        with pytest.raises(MalformedError, match="must read registers of use in its loop, by idx_abs"):
+            Pipeline.from_json(self.product(op))
 
 
 class TestVerdicts:
@@ -200,7 +278,38 @@ class TestVerdicts:
         del made["roles"][1]["loop"][4]
         found = verify(made)
         assert found.kind == "deadlock"
-        assert found.witness["what"] == "load waits for empty[0], use waits for full[0]"
+        assert found.witness["what"] == (
+            "load waits for empty[0] phase 0: 0 of 1 arrival, nobody arrives; "
+            "use waits for full[0] phase 1: 0 of 1 arrival, load never arrives"
+        )
+
+    @pytest.mark.parametrize(
+        ("loop", "told"),
+        [
+            ([{"op": "arrive", "bar": "full"}], "use waits for full[0] phase 0: 1 of 3 arrivals, nobody else arrives"),
+            (
+                [{"op": "arrive_tx", "bar": "full", "bytes": 2048}, {"op": "arrive", "bar": "full", "n": 2}, LOAD[2]],
+                "use waits for full[0] phase 0: 3 of 3 arrivals, 1024 bytes outstanding, nobody copies",
+            ),
+            (
+                [{"op": "arrive", "bar": "full", "n": 2}, {"op": "wait", "bar": "empty"}, *LOAD[1:]],
+                "load waits for empty[0] phase 0: 0 of 1 arrival, use never arrives; "
+                "use waits for full[0] phase 0: 2 of 3 arrivals, load never arrives",
+            ),
+            (
+                [{"op": "arrive_tx", "bar": "full", "bytes": 1024}, {"op": "arrive", "bar": "full", "n": 2},
+                 {"op": "wait", "bar": "empty"}, LOAD[2]],
+                "use waits for full[0] phase 0: 3 of 3 arrivals, 1024 bytes outstanding, load never copies",
+            ),
+        ],
+    )  # fmt: skip
+    def test_a_hang_says_what_is_missing(self, loop: list[dict[str, Any]], told: str) -> None:
+        made = ring({"name": "load", "loop": loop}, {"name": "use", "loop": USE})
+        made["barriers"]["full"]["count"] = 3
+        machine = Machine(Pipeline.from_json(made), 1, "strict")
+        run = delayed(machine, soft=False)
+        assert run is not None
+        assert told in run.violation.what
 
     @pytest.mark.parametrize(
         ("change", "told"),

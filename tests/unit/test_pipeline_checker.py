@@ -71,6 +71,7 @@ WHOLE = {**LOAD, "pre": [op("arrive_tx", bar="q", bytes=8), op("tma_load", buf="
 STORE = [op("write", buf="C"), op("proxy_fence"), op("tma_store", buf="C"), op("bulk_commit")]
 GUARD = {"guard": {"until": 2}}
 TENSOR = {"slots": 1, "space": "tensor"}
+REGISTERS = {"slots": 1, "space": "register"}
 DOCUMENTS = {
     **{f"{count} consumers, {stages} stages": consumers(stages, count) for stages, count in
        ((1, 1), (2, 1), (3, 2), (4, 3), (8, 3))},
@@ -222,6 +223,15 @@ DOCUMENTS = {
          "loop": [wait("empty", ph=-1), op("write", buf="T"), op("mma_write", buf="T"), op("mma_write", buf="T"),
                   op("mma_arrive", bar="full")]},
         consumer(op("read", buf="T")), buffers={"T": {"space": "tensor"}},
+    ),
+    "sums and weights in registers": ring(
+        2, LOAD,
+        {"name": "use", "pre": [op("write", buf="S", idx_abs=0)],
+         "loop": [wait("full"), op("write", buf="P"), op("mma", buf="P"), op("mma", buf="A"),
+                  op("mma_write", buf="S", idx_abs=0), op("mma_commit"), op("mma_wait", n=1),
+                  op("arrive", bar="empty", off=-1)],
+         "post": [op("mma_wait"), op("arrive", bar="empty", off=-1), op("read", buf="S", idx_abs=0)]},
+        buffers={"S": REGISTERS, "P": REGISTERS | {"slots": 2}},
     ),
     "other trips": ring(
         2, {"name": "load", "loop": [wait("empty", ph=-1), *copied()], "trip": "N+1"},
@@ -790,6 +800,12 @@ def test_an_index_that_nobody_writes_hides_the_next_one() -> None:
     with pytest.raises(base.Stop) as stop:
         made.filled("A")
     assert stop.value.args == (2, "some index of A is left out between written ones")
+
+
+def test_registers_are_of_one_role() -> None:
+    statement, evidence = stored("accumulators in a ring")
+    statement["pipeline"]["buffers"]["T"]["space"] = "register"
+    assert refusal(statement["pipeline"], evidence) == (1, "use.loop[1] is for registers of another role")
 
 
 @pytest.mark.parametrize(

@@ -111,8 +111,9 @@ def test_what_is_not_known_must_not_be_used(body: str) -> None:
 
 REFUSED = [
     "cp.async.foo [kept], 4;", "st.async.b32 [kept], 4, [kept];", "tcgen05.wait::ld.sync.aligned;", "trap;",
-    "mov.u32 %r1, %clock; st.shared.u32 [%r1], 4;", "call.uni f, (%r1);", "foo.b32 %r1, [kept];", "bar.arrive 1, 64;",
-    "mbarrier.arrive.noComplete.b64 %rd1, [kept], 1;", "setp.eq.s32 %p1, %r9, 0; @%p1 bar.sync 0;", "L: bra L;",
+    "mov.u32 %r1, %clock; st.shared.u32 [%r1], 4;", "call.uni f, (%r1);", "foo.b32 %r1, [kept];",
+    "cp.async.mbarrier.arrive.b64 [kept];", "mbarrier.arrive.noComplete.b64 %rd1, [kept], 1;", "L: bra L;",
+    "setp.eq.s32 %p1, %r9, 0; @%p1 bar.sync 0;",
 ]  # fmt: skip
 
 

@@ -1,0 +1,70 @@
+"""The ops of roles written out for some iterations, with their slots and parities."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from layoutalg.proofs.pipeline.document import Op, Part, Pipeline, Role
+
+
+class Step(NamedTuple):
+    """An op of a role in one iteration: its place, k, the op, the slots and the parity."""
+
+    place: str
+    k: int
+    op: Op
+    bar: int = 0
+    buf: int = 0
+    parity: int = 0
+
+    def __str__(self) -> str:
+        op = self.op
+        told = [f"{op.buf}[{self.buf}]"] * bool(op.buf) + [f"{op.bar}[{self.bar}]"] * bool(op.bar)
+        told += [f"parity {self.parity}"] * (op.op == "wait") + [f"{op.bytes} bytes"] * (
+            op.op in ("expect", "arrive_tx")
+        )
+        told += [f"{op.n} groups open"] * op.op.endswith("_wait")
+        return f"{op.op} {', '.join(told)}".strip()
+
+
+def steps(pipeline: Pipeline, roles: Sequence[Role], trips: Sequence[int], turns: int = 1) -> Iterator[Step]:
+    """The ops that warps run, in order, with their slots and parities; those on registers are not seen in a kernel.
+
+    Args:
+        pipeline: The document.
+        roles: The roles of these warps, one after the other in each turn.
+        trips: N of each role.
+        turns: Number of turns.
+
+    Example:
+        >>> ring = Pipeline.from_json({"schema": "layoutalg/pipeline/1", "stages": 2,
+        ...     "barriers": {"full": {"count": 1}},
+        ...     "roles": [{"name": "use", "loop": [{"op": "wait", "bar": "full"}]}]})
+        >>> [str(step) for step in steps(ring, ring.roles, [3])]
+        ['wait full[0], parity 0', 'wait full[1], parity 0', 'wait full[0], parity 1']
+    """
+    counts = [max(0, many + role.trip) for many, role in zip(trips, roles, strict=True)]
+    for role in roles:
+        yield from _part(pipeline, role, "pre", range(1), 0)
+    for turn in range(turns):
+        for role, many in zip(roles, counts, strict=True):
+            yield from _part(pipeline, role, "loop", range(many * turn // turns, many * (turn + 1) // turns), many)
+    for role, many in zip(roles, counts, strict=True):
+        yield from _part(pipeline, role, "post", range(many, many + 1), many)
+
+
+def _part(pipeline: Pipeline, role: Role, part: Part, ks: Iterable[int], trip: int) -> Iterator[Step]:
+    """The ops of one part for some iterations."""
+    rings = pipeline.rings
+    for k in ks:
+        for place, op in enumerate(getattr(role, part)):
+            base = k % pipeline.reset if part == "loop" and pipeline.reset else k
+            index = base + op.off if op.idx_abs is None else op.idx_abs
+            if (part == "loop" and not op.first <= k < trip - op.last) or op.buf in pipeline.registers:
+                continue
+            if index < 0 and op.op != "wait" and (op.bar or op.buf):
+                continue
+            bar, buf = rings.get(op.bar, 1), rings.get(op.buf, 1)
+            parity = (index // bar + op.ph + op.flip) % 2
+            yield Step(f"{role.name}.{part}[{place}]", k, op, index % bar, index % buf, parity)
