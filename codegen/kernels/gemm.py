@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -20,14 +21,14 @@ from layoutalg.codegen.kernels import answer
 from layoutalg.codegen.kernels.answer import CHECK, PERSISTENT_GRID
 from layoutalg.codegen.kernels.arguments import ArrayArgument, Place, checked_places
 from layoutalg.codegen.kernels.gemm_forms import GROUP_ROWS, LINE_BYTES, SPANS, WARPS, Form, fitted, forms
-from layoutalg.codegen.kernels.ring import checked_tiles, mover, tile_plan, tiles_of_block
+from layoutalg.codegen.kernels.ring import checked_tiles, mover, tile_plan, tiles_of, tiles_of_block
 from layoutalg.codegen.launch import place_map
-from layoutalg.codegen.pipeline.emission import REGISTERS, Emitted, emit, launch_registers
+from layoutalg.codegen.pipeline.emission import REGISTERS, Emitted, Memory, emit, launch_registers, placed
 from layoutalg.codegen.pipeline.program import SLOT_ALIGN, WARP, Loop, Program, Worker
 from layoutalg.codegen.prelude import wgmma_prelude
 from layoutalg.codegen.thread_numbers import Numbers
 from layoutalg.ground.record import Checked
-from layoutalg.proofs.dtypes import element_type
+from layoutalg.proofs.dtypes import ElementType, element_type
 from layoutalg.proofs.pipeline.document import Barrier, Buffer, Op, Pipeline, Role
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.proofs.wgmma import OperandPlan
@@ -199,26 +200,13 @@ def gemm_kernel(
         >>> made.kernel.threads, made.blocks, made.emitted.proof.engine
         (384, 512, 'event graph')
     """
-    m, n, k = answer.checked_extents(shape, "MNK")
-    for extents in ((m, k), (n, k), (m, n)):
-        answer.checked_shape(extents)
-    kind = element_type(dtype)
-    CHECK.choice(kind.name, "dtype", INPUTS)
-    CHECK.choice(result, "result", RESULTS)
-    for argument, major in (("major_a", major_a), ("major_b", major_b)):
-        CHECK.choice(major, argument, ("K", "MN") if kind.bits == 16 else ("K",))
-    answer.checked_target(target)
-    require_wgmma(target)
+    (m, n, k), kind = checked_product(shape, dtype, target, result, major_a, major_b)
     size = kind.bits // 8
     lengths = [extents[major == "K"] * size for extents, major in (((m, k), major_a), ((n, k), major_b))]
     even = all(length % LINE_BYTES == 0 for length in lengths)
     chosen = CHECK.kind(forms((m, n, k), size, even)[0][1] if form is None else form, Form, "form")
-    _registers(chosen)
+    chosen = checked_form(chosen, (m, n, k), size, target, major_a, major_b)
     depth, across = chosen.step_bytes // size, chosen.columns // chosen.cluster
-    _spans(chosen, across, size, major_a, major_b)
-    room = MAX_SMEM_BYTES - SLOT_ALIGN - BARRIERS_BYTES
-    sizes = (chosen.rows + chosen.columns) * chosen.step_bytes, chosen.consumers * GROUP_ROWS * chosen.leaving * 2
-    chosen = fitted(chosen, *sizes, room)
     sides = {"A": ((m, k), chosen.rows, chosen.rows, major_a), "B": ((n, k), chosen.columns, across, major_b)}
     plans = {
         side: tile_plan(
@@ -232,9 +220,7 @@ def gemm_kernel(
         _operand(side, kind.name, (rows, depth), major, chosen.swizzle, target)
         for side, (_, rows, _, major) in sides.items()
     )
-    mt, nt = checked_tiles((m, n), (chosen.cluster * chosen.rows, chosen.columns), 1)
-    if mt * nt * -(-k // depth) >= MOST_STEPS:
-        raise CHECK.malformed("shape", f"must take fewer than {MOST_STEPS} steps", mt * nt * -(-k // depth))
+    mt, nt = tiles_of((m, n), (chosen.cluster * chosen.rows, chosen.columns))
     name = f"la_gemm_{m}x{n}x{k}_{kind.name}" if name is None else checked_name(name)
     product = _Product(name, chosen, plans, a, b, (mt, nt, -(-k // depth)), result)
     what = f"D[{m}, {n}] = A[{m}, {k}] B[{n}, {k}]^T, {kind.name} to {result}"
@@ -248,6 +234,56 @@ def gemm_kernel(
     )  # fmt: skip
     maps = (plans["A"].raw, plans["B"].raw, plans["D"].raw)
     return MatmulKernel(emitted, (m, n, k), chosen, maps, arrays, mt * nt * chosen.cluster)
+
+
+def checked_product(
+    shape: Sequence[int], dtype: object, target: str, result: str, major_a: str, major_b: str
+) -> tuple[tuple[int, int, int], ElementType]:
+    """Return (M, N, K) and the type of A and B; see ``gemm_kernel``."""
+    m, n, k = answer.checked_extents(shape, "MNK")
+    for extents in ((m, k), (n, k), (m, n)):
+        answer.checked_shape(extents)
+    kind = element_type(dtype)
+    CHECK.choice(kind.name, "dtype", INPUTS)
+    CHECK.choice(result, "result", RESULTS)
+    for argument, major in (("major_a", major_a), ("major_b", major_b)):
+        CHECK.choice(major, argument, ("K", "MN") if kind.bits == 16 else ("K",))
+    answer.checked_target(target)
+    require_wgmma(target)
+    return (m, n, k), kind
+
+
+def checked_form(
+    form: Form, shape: tuple[int, int, int], size: int, target: str, major_a: str = "K", major_b: str = "K"
+) -> Form:
+    """Return the form with its stages; refused where it has no kernel, before anything is planned.
+
+    Args:
+        form: The form.
+        shape: (M, N, K).
+        size: Bytes of an element of A and B.
+        target: The target.
+        major_a: As of ``gemm_kernel``.
+        major_b: As of ``gemm_kernel``.
+    """
+    _registers(form)
+    _spans(form, form.columns // form.cluster, size, major_a, major_b)
+    stage, leaving = (form.rows + form.columns) * form.step_bytes, GROUP_ROWS * form.leaving * 2
+    room = MAX_SMEM_BYTES - SLOT_ALIGN - BARRIERS_BYTES
+    form = fitted(form, stage, form.consumers * leaving, room)
+    a, b = form.rows * form.step_bytes, form.columns * form.step_bytes
+    _memory(form.stages, form.consumers, a, b, leaving, form.cluster, target)
+    mt, nt = checked_tiles(shape[:2], (form.cluster * form.rows, form.columns), 1)
+    steps = mt * nt * -(-shape[2] * size // form.step_bytes)
+    if steps >= MOST_STEPS:
+        raise CHECK.malformed("shape", f"must take fewer than {MOST_STEPS} steps", steps)
+    return form
+
+
+@lru_cache(maxsize=4096)
+def _memory(stages: int, consumers: int, a: int, b: int, leaving: int, cluster: int, target: str) -> Memory:
+    """Where the rings are."""
+    return placed(matmul_pipeline(stages, consumers, a, b, leaving, cluster), target)
 
 
 def _registers(form: Form) -> None:

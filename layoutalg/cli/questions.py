@@ -17,6 +17,8 @@ from layoutalg.cli.files import read_text
 from layoutalg.cli.inputs import as_options, read_subject, texts_of, written_in
 from layoutalg.cli.output import answer_file, put_into, say_answer
 from layoutalg.codegen.conversion import conversion_kernel
+from layoutalg.codegen.kernels.spaces import gemm_space
+from layoutalg.codegen.measure import MeasureGemm
 from layoutalg.ground import clock
 from layoutalg.ground.document import Reader, load_json, malformed
 from layoutalg.ground.errors import MalformedError
@@ -26,7 +28,7 @@ from layoutalg.synth.admission import admissible
 from layoutalg.synth.conversions import conversion
 from layoutalg.synth.factor import factorise
 from layoutalg.synth.paddings import padding
-from layoutalg.synth.search import Trial, Tuned, gemm_space, tune
+from layoutalg.synth.search import Trial, Tuned, tune
 from layoutalg.synth.search.workers import workers
 from layoutalg.synth.swizzles import swizzle
 from layoutalg.targets.nvidia import tensormap as hardware
@@ -241,7 +243,9 @@ def run_tune(given: commands.Tune) -> int:
         space = gemm_space((m, n, k), given.dtype, given.target)
         ranked, refused = space.ranked()
     if given.measure is not None:
-        measure = _measure(given.measure)
+        measure = (
+            MeasureGemm((m, n, k), given.dtype, given.target) if given.measure == "gpu" else _measure(given.measure)
+        )
         with as_options({"dask": "--dask"}), workers(dask=given.dask) as executor:
             say_answer(tune(space, measure, executor, given.database, given.top), given.json)
         return PROVED

@@ -26,6 +26,10 @@ class Work(Record, code="LA886"):
         blocks: Blocks of the whole kernel.
         dtype: Element type of the multiplications.
         macs: Multiplications.
+        cluster: Blocks that run at the same time.
+        waits: Cycles in which its multiplications wait: for barriers, and for the last one before a slot is free.
+        copies: Cycles of its copies.
+        alone: Cycles beside which nothing else of it runs: the first copy, the result.
         shared_bytes: Bytes written to and read from shared memory.
         issues: Instructions of warps.
         latency: Cycles that a block waits for copies, multiplications and barriers that do not overlap.
@@ -36,6 +40,10 @@ class Work(Record, code="LA886"):
     blocks: int
     dtype: str
     macs: int
+    cluster: int = 1
+    waits: int = 0
+    copies: int = 0
+    alone: int = 0
     shared_bytes: int = 0
     issues: int = 0
     latency: int = 0
@@ -44,7 +52,8 @@ class Work(Record, code="LA886"):
 
     def _validate(self) -> None:
         CHECK.integer(self.blocks, "blocks", 1)
-        for name in ("macs", "shared_bytes", "issues", "latency", "l2_bytes", "hbm_bytes"):
+        CHECK.integer(self.cluster, "cluster", 1, 17)
+        for name in ("macs", "waits", "copies", "alone", "shared_bytes", "issues", "latency", "l2_bytes", "hbm_bytes"):
             CHECK.integer(getattr(self, name), name, 0)
 
 
@@ -52,15 +61,16 @@ def times(work: Work, target: str = "sm_90a") -> dict[str, float]:
     """Return the cycles that a kernel takes on each resource alone."""
     chip, macs = roofs(target), pipeline_costs(target).macs
     CHECK.choice(work.dtype, "dtype", macs)
-    turns = ceil(work.blocks / chip.units)
-    return {
-        "mma": turns * work.macs / macs[work.dtype],
-        "shared": turns * work.shared_bytes / chip.shared_bytes,
-        "issue": turns * work.issues / chip.issues,
-        "latency": turns * float(work.latency),
-        "l2": work.l2_bytes / chip.l2_bytes,
-        "hbm": work.hbm_bytes / chip.hbm_bytes,
+    turns = ceil(work.blocks / (chip.units // work.cluster * work.cluster))
+    block = {
+        "mma": work.macs / macs[work.dtype] + work.waits,
+        "copies": work.copies,
+        "shared": work.shared_bytes / chip.shared_bytes,
+        "issue": work.issues / chip.issues,
+        "latency": work.latency,
     }
+    whole = {"l2": work.l2_bytes / chip.l2_bytes, "hbm": work.hbm_bytes / chip.hbm_bytes}
+    return {name: turns * (float(amount) + work.alone) for name, amount in block.items()} | whole
 
 
 def cycles(work: Work, target: str = "sm_90a") -> tuple[float, str]:

@@ -16,7 +16,7 @@ from numbers import Real
 from os import PathLike, fspath
 from typing import Any, Final, TypeAlias
 
-from layoutalg.ground.errors import BudgetError, Diagnostic, InfeasibleError, MalformedError
+from layoutalg.ground.errors import BudgetError, Diagnostic, InfeasibleError, MalformedError, MissingExtraError
 from layoutalg.ground.record import Record
 from layoutalg.ground.version import __version__
 from layoutalg.synth.search.roofline import CHECK
@@ -135,6 +135,8 @@ def tune(
                 if isinstance(answer, BrokenExecutor):  # what others have measured is taken first
                     died = str(answer) or type(answer).__name__
                     continue
+                if isinstance(answer, MissingExtraError):  # of this machine, not of the choice
+                    raise answer
                 trial = _trial(each, answer)
                 results.store(trial)
                 trials.append(trial)

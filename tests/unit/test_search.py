@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import layoutalg as la
 from layoutalg.ground.errors import BudgetError, InfeasibleError, LayoutError, MalformedError, MissingExtraError
 from layoutalg.ground.refusal import Broken
-from layoutalg.synth.search import Space, Work, cycles, gemm_space, least_traffic_tile, trials, tune
+from layoutalg.synth.search import Space, Work, cycles, least_traffic_tile, trials, tune
 from layoutalg.synth.search.workers import answers, workers
 from layoutalg.targets.roofs import roofs
 
@@ -316,18 +316,3 @@ def test_an_estimate_bounds_every_resource(blocks: int, macs: int, shared: int, 
     assert found == max(turns * macs / 2048, turns * shared / 128, hbm / chip.hbm_bytes)
     assert found >= blocks / chip.units * macs / 2048
     assert cycles(Work(blocks + 1, "bf16", macs, shared_bytes=shared, hbm_bytes=hbm))[0] >= found
-
-
-@pytest.mark.parametrize("dtype", ["bf16", "e4m3"])
-def test_matrix_products_are_legal_only_within_the_limits(dtype: str) -> None:
-    ranked, refused = gemm_space((4096, 4096, 4096), dtype).ranked()
-    assert {broken.rule for _, broken in refused} == {"ROLES", "REGISTERS", "SHARED_BYTES"}
-    for each in ranked:
-        choice = each.choice
-        ring = choice["stages"] * (choice["rows"] + choice["columns"]) * 128
-        assert ring + choice["rows"] * choice["columns"] * 2 <= 232_448
-        assert choice["rows"] * choice["columns"] // choice["roles"] // 128 < 255
-    bound = [each.cycles for each in ranked]
-    assert bound[0] >= 4096**3 / (132 * (2048 if dtype == "bf16" else 4096))
-    with pytest.raises(LayoutError, match="sm_80"):
-        gemm_space((64, 64, 64), dtype, "sm_80").ranked()
