@@ -8,12 +8,16 @@ belong to all.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, isqrt
+from math import ceil, isqrt, prod
+from typing import Final
 
 from layoutalg.ground.check import Checker
+from layoutalg.ground.errors import Diagnostic, RepresentabilityError
 from layoutalg.ground.record import Record
+from layoutalg.ground.verdict import Unknown
 from layoutalg.targets.pipeline_costs import pipeline_costs
 from layoutalg.targets.roofs import roofs
+from layoutalg.targets.target_model import model_of
 
 CHECK = Checker("LA886", "invalid search")
 
@@ -107,3 +111,50 @@ def least_traffic_tile(room: int, row_step: int, column_step: int) -> tuple[int,
     ]
     whole = [tile for tile in found if min(tile) > 0]
     return min(whole, key=lambda tile: ((tile[0] + tile[1]) / (tile[0] * tile[1]), tile), default=None)
+
+
+TIERS: Final = {
+    "registers": (("registers_per_block",), 4),
+    "tensor": (("tmem_columns", "tmem_lanes"), 4),
+    "shared": (("shared_bytes_per_block_optin",), 1),
+}
+"""Memory that accumulators can be in: the limits whose product counts its cells, and bytes of a cell."""
+
+
+def tier_bytes(tier: str, target: str = "sm_90a") -> int:
+    """Return the bytes that a block has in a tier: ``"registers"``, ``"tensor"`` or ``"shared"``.
+
+    Raises: RepresentabilityError: LA979: the target has no such memory.
+
+    Example:
+        >>> tier_bytes("registers"), tier_bytes("tensor", "sm_100a")
+        (262144, 262144)
+    """
+    names, cell = TIERS[CHECK.choice(tier, "tier", TIERS)]
+    limits = [model_of(target).limit(name) for name in names]
+    values = [limit.value for limit in limits if not isinstance(limit, Unknown) and isinstance(limit.value, int)]
+    found = prod(values) * cell if len(values) == len(names) else 0
+    if not found:
+        raise RepresentabilityError(Diagnostic("LA979", f"no {tier} memory is known", (target,)))
+    return found
+
+
+def tier_tile(tier: str, target: str, row_step: int, column_step: int, buffers: int = 1) -> tuple[int, int] | None:
+    """Return the tile that loads least a multiplication, with its ``f32`` accumulators in a tier.
+
+    Args:
+        tier: As of ``tier_bytes``.
+        target: Architecture.
+        row_step: Rows of an instruction; 128 in tensor memory, where a column holds a number of each of 128 rows.
+        column_step: Columns of an instruction.
+        buffers: Tiles that are in the tier at once: 2 if one is stored while the next is multiplied.
+
+    Example:
+        >>> tier_tile("tensor", "sm_100a", 128, 16), tier_tile("tensor", "sm_100a", 128, 16, buffers=2)
+        ((256, 256), (128, 256))
+    """
+    CHECK.integer(buffers, "buffers", 1, 2**16)
+    if tier == "tensor" and row_step % 128:
+        raise CHECK.malformed("row_step", "must be a multiple of 128 in tensor memory", row_step)
+    room = tier_bytes(tier, target) // (4 * buffers)
+    return least_traffic_tile(room, row_step, column_step) if room else None

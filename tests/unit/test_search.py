@@ -6,7 +6,9 @@ import importlib.util
 import itertools
 import multiprocessing
 import os
+import socket
 import sqlite3
+import subprocess
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -18,12 +20,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import layoutalg as la
-from layoutalg.ground.errors import BudgetError, InfeasibleError, LayoutError, MalformedError, MissingExtraError
+from layoutalg.ground.errors import (
+    BudgetError,
+    InfeasibleError,
+    LayoutError,
+    MalformedError,
+    MissingExtraError,
+    RepresentabilityError,
+)
 from layoutalg.ground.refusal import Broken
-from layoutalg.synth.search import Space, Work, cycles, least_traffic_tile, trials, tune
+from layoutalg.synth.search import Space, Work, cycles, least_traffic_tile, tier_bytes, tier_tile, trials, tune
 from layoutalg.synth.search.workers import answers, workers
 from layoutalg.targets.roofs import roofs
 
+ROOT = str(Path(__file__).parents[2])
 CHOICES = {"a": (1, 2, 3, 4, 5), "b": ("x", "y")}
 
 
@@ -246,6 +256,25 @@ def test_nobody_answers_at_the_address(monkeypatch: Any) -> None:
         pass
 
 
+@pytest.mark.peer
+@pytest.mark.skipif(importlib.util.find_spec("distributed") is None, reason="dask's distributed is not installed")
+def test_the_two_workers_of_the_page(tmp_path: Path) -> None:
+    """The block of shell commands in docs/search.md, on another port, and again: then everything is stored."""
+    page = (Path(__file__).parents[2] / "docs" / "search.md").read_text(encoding="utf-8")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    block = page.split("```sh\n")[1].split("```")[0].replace("8786", port)
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    command = "layoutalg() { " + f'"{sys.executable}" -m layoutalg "$@"; }}\nset -m\n' + block
+    done = subprocess.run(["bash", "-c", command], cwd=tmp_path, env={**os.environ, "PATH": path, "PYTHONPATH": ROOT},
+                          capture_output=True, text=True, timeout=120, check=False)  # fmt: skip
+    assert done.stdout.startswith("16 measured of 1244 legal choices"), done.stdout + done.stderr
+    with sqlite3.connect(tmp_path / "results.db") as results:
+        assert results.execute("select count(*) from results").fetchone()[0] == 16
+    results.close()
+
+
 def test_progress_is_told() -> None:
     told: list[Any] = []
     tune(space(), by_a, top=3, progress=lambda *each: told.append(each))
@@ -304,6 +333,38 @@ def test_the_closed_form_of_the_tile_is_the_enumerated_best(room: int, row_step:
     if found is not None:
         assert found[0] * found[1] <= room
         assert 1 / found[0] + 1 / found[1] == pytest.approx(best)
+
+
+@settings(max_examples=60)
+@given(
+    st.sampled_from([("tensor", "sm_100a"), ("tensor", "sm_103a"), ("registers", "sm_90a"), ("shared", "sm_80")]),
+    st.sampled_from((128, 256)), st.sampled_from((8, 16, 32, 48)), st.integers(1, 40),
+)  # fmt: skip
+def test_the_tile_of_a_tier_is_the_enumerated_best(where: Any, row_step: int, column_step: int, buffers: int) -> None:
+    """Tensor memory: 128 lanes of 512 columns of 4 bytes; a tile has columns of its own for each 128 rows."""
+    tier, target = where
+    least, columns_of = None, {"tensor": 512 * 128 * 4, "registers": 65536 * 4, "shared": 163 * 1024}[tier]
+    assert tier_bytes(tier, target) == columns_of
+    for rows in range(row_step, 20_000, row_step):
+        for columns in range(column_step, 4_000, column_step):
+            used = rows // 128 * columns * 512 if tier == "tensor" else rows * columns * 4
+            if used * buffers > columns_of:
+                break
+            least = min(1 / rows + 1 / columns, least or 9.0)
+    found = tier_tile(tier, target, row_step, column_step, buffers)
+    assert (found is None) == (least is None)
+    if found is not None:
+        assert 1 / found[0] + 1 / found[1] == pytest.approx(least)
+
+
+def test_tiers_that_a_target_lacks() -> None:
+    for tier, target in (("tensor", "sm_90a"), ("shared", "gfx942")):
+        with pytest.raises(RepresentabilityError, match=f"no {tier} memory"):
+            tier_bytes(tier, target)
+    with pytest.raises(MalformedError, match="row_step"):
+        tier_tile("tensor", "sm_100a", 64, 16)
+    with pytest.raises(MalformedError, match="tier"):
+        tier_bytes("cache")
 
 
 @settings(max_examples=60)
