@@ -27,18 +27,14 @@ from typing import Any, Final
 
 import layoutalg as la
 from layoutalg.codegen.kernels.attention import SHARE, consumer_registers
-from layoutalg.codegen.kernels.gemm import BARRIERS_BYTES
-from layoutalg.codegen.kernels.gemm_forms import GROUP_ROWS, LINE_BYTES, SPANS, TIMES, UNITS, Form
-from layoutalg.codegen.pipeline.program import SLOT_ALIGN
+from layoutalg.codegen.kernels.gemm_forms import GROUP_ROWS, LINE_BYTES, ROOM, SPANS, TIMES, UNITS, Form
 from layoutalg.ground.errors import InfeasibleError
 from layoutalg.pipeline import Work, attention_work, gemm_work
-from layoutalg.targets.nvidia.tensormap.limits import MAX_SMEM_BYTES
 from layoutalg.targets.pipeline_costs import pipeline_costs
 
 CHOICES: Final = Path(__file__).with_name("ablation_choices.json")
 ORDERS: Final = ("layout", "schedule", "joint")
 COSTS: Final = pipeline_costs("sm_90a")
-ROOM: Final = MAX_SMEM_BYTES - SLOT_ALIGN - BARRIERS_BYTES
 TILES: Final = ((128, 256, 2), (192, 192, 3), (128, 192, 2), (128, 128, 2), (64, 256, 1), (64, 128, 1))
 """Rows and columns of a tile, warpgroups that multiply."""
 DEPTHS: Final = (64, 128, 192, 256)
@@ -251,7 +247,8 @@ def product_choice(
     stored = math.ceil(rows * columns * 2 / 1024 * COSTS.store_latency_per_kib)
     cycles = turns * max(steps * found.ii + leave_cycles(tile, leaving), stored)
     form = replace(form, stages=stages or most, behind=found.behind)
-    return Choice(asdict(form), found.ii, turns * steps, cycles, found.why)
+    options = {name: value for name, value in asdict(form).items() if name != "split"}  # no order splits K
+    return Choice(options, found.ii, turns * steps, cycles, found.why)
 
 
 def copies_key(layout: Operands) -> tuple[float, int]:

@@ -155,6 +155,20 @@ def planner() -> Iterator[Row]:
     yield Row("synthesize_tensormap with repairs, random problems", calls, bar="<= 5 ms, all <= 1 s")
 
 
+def ragged() -> Iterator[Row]:
+    """The copies of many groups, with and without their maps; boxes of segments."""
+    import layoutalg as la
+    from layoutalg.synth.ragged import boxes
+
+    tensor, smem = la.Tensor((1 << 19, 512)), "Sw<3,3,3> o 0 o (128,64):(64,1)"
+    family = la.ragged(tensor, None, (128, 64), smem)
+    sizes = np.random.default_rng(0).integers(0, 1000, 1000)
+    yield Row("maps of a ragged tensor, proved", lambda: la.ragged(tensor, None, (128, 64), smem))
+    yield Row("copies of 1,000 groups", lambda: family.copies(sizes), bar="<= 10 ms")
+    yield Row("copies of 1,000 groups, each as a value", lambda: list(family.copies(sizes)))
+    yield Row("boxes of 1,000 segments", lambda: boxes(sizes.tolist(), 128, "overlap_pool"))
+
+
 def descriptors() -> Iterator[Row]:
     """Encode, decode, verdicts and tile loads."""
     from layoutalg.targets.nvidia import tensormap
@@ -556,8 +570,8 @@ def variants() -> Iterator[Row]:
 PARTS: dict[str, Callable[[], Iterator[Row]]] = {
     part.__name__: part
     for part in (
-        program, planner, descriptors, questions, cute, f2, integer, piecewise, equations, conversions, pipelines,
-        variants,
+        program, planner, ragged, descriptors, questions, cute, f2, integer, piecewise, equations, conversions,
+        pipelines, variants,
     )
 }  # fmt: skip
 

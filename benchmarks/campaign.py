@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -56,7 +57,12 @@ def options_of(text: str | None, **given: Any) -> argparse.Namespace:
 def mapped(
     function: Callable[[Work], Answer], work: Iterable[Work], jobs: int, dask: str | None = None
 ) -> Iterator[Answer]:
-    """Yield the answers in order, from as many processes, or from the workers of dask at an address."""
+    """Yield the answers in order, from as many processes, or from the workers of dask at an address.
+
+    Workers of dask import the campaign as a module, with all that it imports.
+    """
+    if dask is not None and function.__module__ == "__main__":
+        function = getattr(importlib.import_module(Path(sys.argv[0]).stem), function.__name__)
     with workers(jobs, dask) as executor:
         yield from answers(function, work, executor)
 

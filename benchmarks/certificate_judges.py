@@ -377,6 +377,55 @@ def _behind(target: str, name: str, cells: list[int], stages: list[Any] | None) 
     return banks.turns(target, name, [None if place is None else place[0] for place in places])
 
 
+# ------------------------------------------------------------------------------------------------------ runtime indices
+
+
+def routing(claim: dict[str, Any]) -> tuple[bool, bool]:
+    ids, experts, block = claim["ids"], claim["experts"], claim["block"]
+    if not (
+        experts and block and 0 <= claim["first"] <= claim["last"] < experts and all(0 <= e < experts for e in ids)
+    ):
+        raise NoClaimError("ids")
+    order: list[int] = []
+    padded: list[int] = []
+    owners: list[int] = []
+    starts, padded_starts = [0], [0]
+    for expert in range(experts):
+        own = claim["first"] <= expert <= claim["last"]
+        rows = [place for place, each in enumerate(ids) if own and each == expert]
+        order += rows
+        padded += rows + [len(ids)] * (-len(rows) % block)
+        owners += [expert] * -(-len(rows) // block)
+        starts.append(len(order))
+        padded_starts.append(len(padded))
+    lists = {"order": order, "offsets": starts, "padded_offsets": padded_starts, "padded_order": padded,
+             "block_experts": owners}  # fmt: skip
+    return all(claim[name] == value for name, value in lists.items()), True
+
+
+def paging(claim: dict[str, Any]) -> tuple[bool, bool]:
+    size, heads, dim, element = (claim[name] for name in ("page_size", "heads", "head_dim", "element"))
+    if min(size, heads, dim) < 1 or not 1 <= element <= 8 or claim["layout"] not in ("NHD", "HND"):
+        raise NoClaimError("page")
+    table, tokens, stride, limit = claim["table"], claim["tokens"], claim["stride"], claim["pages"] * claim["stride"]
+    if len(table) != -(-tokens // size) or stride < size * heads * dim * element or stride % element:
+        return False, True
+    if any(page < 0 or page >= claim["pages"] for page in table):
+        return False, True
+    uses: dict[int, set[int]] = {}
+    whole = len(table) * size * heads * dim <= ENUMERATED
+    for token, head, d in itertools.product(range(len(table) * size if whole else 0), range(heads), range(dim)):
+        row = token % size
+        place = (row * heads + head) * dim + d if claim["layout"] == "NHD" else (head * size + row) * dim + d
+        for byte in range(element):
+            at = table[token // size] * stride + place * element + byte
+            if not 0 <= at < limit:
+                return False, True
+            uses.setdefault(at, set()).add(token)
+    most = max(map(len, uses.values()), default=0) if whole else max(map(table.count, table), default=0)
+    return most == claim["sharing"], whole
+
+
 JUDGES: dict[str, Callable[[dict[str, Any]], tuple[bool, bool]]] = {
     # whether a statement is so, and whether that is by full enumeration
     "equality": equality,
@@ -390,4 +439,6 @@ JUDGES: dict[str, Callable[[dict[str, Any]], tuple[bool, bool]]] = {
     "no-operand": no_operand,
     "bank-turns": bank_turns,
     "least-turns": least_turns,
+    "routing": routing,
+    "paging": paging,
 }

@@ -9,6 +9,7 @@ from typing import Any
 
 import bridge_judges
 import certificate_plans
+import numpy as np
 from bridge_sources import build
 
 import layoutalg as la
@@ -173,6 +174,23 @@ def least_turns(rng: random.Random) -> Certificate | None:
     return la.certify.least_turns([(target, name, list(range(lanes)))], min(taken), layouts, taken.index(min(taken)))
 
 
+def routing(rng: random.Random) -> Certificate:
+    experts, k = rng.randint(1, 9), rng.randint(1, 4)
+    ids = np.array([rng.randrange(experts) for _ in range(k * rng.randint(0, 12))], dtype=np.int64)
+    ends = sorted((rng.randrange(experts), rng.randrange(experts)))
+    local = None if rng.random() < 0.5 else (ends[0], ends[1])
+    return la.routing(ids.reshape(-1, k), experts, rng.randint(1, 5), local).certificate
+
+
+def paging(rng: random.Random) -> Certificate:
+    size, heads, dim, element = rng.randint(1, 5), rng.randint(1, 3), rng.randint(1, 4), rng.choice((1, 2, 4, 8))
+    pages = rng.randint(1, 8)
+    table = [rng.randrange(pages) for _ in range(rng.randint(0, 6))]
+    stride = size * heads * dim * element + element * rng.randint(0, 2)
+    tokens = rng.randint(0, len(table) * size)
+    return la.paged(table, size, heads, dim, element, rng.choice(("NHD", "HND")), tokens, pages, stride).certificate
+
+
 SOURCES: dict[str, Callable[[random.Random], Certificate | None]] = {
     "equality": equality,
     "inequality": inequality,
@@ -188,4 +206,6 @@ SOURCES: dict[str, Callable[[random.Random], Certificate | None]] = {
     "tensormap-plan": certificate_plans.plan,
     "no-tensormap": certificate_plans.plan,
     "handoff": certificate_plans.handoff,
+    "routing": routing,
+    "paging": paging,
 }

@@ -105,9 +105,12 @@ JOBS = {
     "asynchrony": Job("what the manuals leave open: pieces of copies, fences, warpgroups; copies by rank",
                       "device_asynchrony", ("asynchrony_dev",), 150),
     "products": Job("matrix products and attention from proved pipelines, beside cuBLAS and cuDNN", "device_products",
-                    ("products_dev",), 200, {"kinds": ["square", "odd", "forms", "attention"]}),
+                    ("products_dev",), 230, {"kinds": ["square", "odd", "forms", "attention"], "made": Path}),
     "breaks": Job("kernels with one mistake each: status, wrong numbers, or nothing; right ones under random delays",
                   "device_breaks", ("breaks_dev",), 400, {"mutants": 200, "seeds": 24}),
+    "indirect": Job("bandwidth by granule, permutations of routed rows, copies of pages, choices, beside PyTorch",
+                    "device_indirect", (), 230,
+                    {"only": ["launches", "granules", "permutations", "pages", "choices"]}),
     "ablation": Job("layout and schedule of products and attention in three orders, beside Triton; stalls by ncu",
                     "device_ablation", ("ablation_dev",), 200, {"kinds": ["gemm", "attention"]}),
     "search": Job("every choice of a part of six spaces: the best of the first 16 beside the best of all",
@@ -115,6 +118,8 @@ JOBS = {
     "kernels": Job("kernels that move arrays: every byte, and the bandwidth beside copies", "device_kernels",
                    ("kernels_dev", "kernels_gathers_dev"), 55,
                    {"kinds": ["windows", "plain", "engine", "gathers", "staging"]}),
+    "ragged": Job("ragged copies and transposes, every byte, beside a dense copy; what clipped maps rely on",
+                  "device_ragged", ("ragged_dev",), 200, {"made": "build/ragged.pickle"}),
 }  # fmt: skip
 """The jobs by name."""
 

@@ -2,30 +2,39 @@
 
 Every kernel is first compared with the peer's result on random data; where both add in the same order it is equal.
 Times are medians of graphs of launches, kernel and peer in turns, so that clocks and temperature are the same for both.
-``forms`` times every form of ``gemm_forms.TIMES`` on every shape: what that table was fitted to.
+``forms`` times the forms that could be the best of a shape, in turns with the peer: the times of ``gemm_forms`` are
+fitted to them, and printed in its words. ``python benchmarks/device_products.py FILE`` builds the kernels of all kinds,
+so that ``--made FILE`` need not on the device.
 """
 
 from __future__ import annotations
 
 import ctypes
 import functools
+import lzma
 import math
+import pickle
 import re
 import statistics
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 from device import Fault, Run
 
 from layoutalg.codegen.compile import to_cubin
 from layoutalg.codegen.kernel import argument_cell
 from layoutalg.codegen.kernels.attention import AttentionKernel, attention_kernel
 from layoutalg.codegen.kernels.gemm import MatmulKernel, gemm_kernel
-from layoutalg.codegen.kernels.gemm_forms import TIMES, Form, forms
+from layoutalg.codegen.kernels.gemm_forms import REASONED, TIMES, Form, forms, work
 
 ROUNDS, REPLAYS, FLOPS = 5, 12, 2e11
+MOST_FORMS, NEAR = 14, 1.6
+"""Forms of a shape that are timed: the first ones, as long as they should take so many times the best one's time."""
 SQUARE = [(4096, 4096, 4096), (8192, 8192, 8192)]
 ODD = [
     (1000, 1000, 1000), (777, 1032, 520), (3000, 5000, 1016), (8200, 4104, 2056), (129, 8192, 4096),
@@ -41,7 +50,12 @@ Case = tuple[Shape, str, str, "Form | None"]
 def cases(which: str) -> list[Case]:
     """The products of a kind."""
     if which == "forms":
-        return [(shape, "bf16", "KK", form) for shape in SQUARE + ODD for form in TIMES]
+        found: list[Case] = []
+        for shape in SQUARE + ODD:
+            ranked = forms(shape, 2, shape[2] * 2 % 128 == 0)
+            near = [form for time, form in ranked if time <= NEAR * ranked[0][0]]
+            found += [(shape, "bf16", "KK", form) for form in near[:MOST_FORMS]]
+        return found
     if which == "odd":
         return [(shape, "bf16", "KK", None) for shape in ODD]
     square: list[Case] = [(shape, dtype, "KK", None) for dtype in ("bf16", "f16", "e4m3") for shape in SQUARE]
@@ -49,6 +63,7 @@ def cases(which: str) -> list[Case]:
     return square + [(shape, "bf16", "KK", Form(128, 256, 2, 128, cluster=2, together=8)) for shape in SQUARE]
 
 
+KINDS = ["square", "odd", "forms", "attention"]
 HEADS = [
     (shape, causal)
     for shape in ((32, 4096, 4096, 128), (16, 8192, 8192, 128), (32, 4096, 4096, 64), (24, 1000, 3001, 128))
@@ -164,6 +179,23 @@ def milliseconds(acts: list[Callable[[], None]], many: int) -> list[float]:
     return [statistics.median(found) for found in times]
 
 
+def at_once(kernel: Any, function: Any, cluster: int) -> int:
+    """How many clusters of a kernel the driver runs at once."""
+    from cuda.bindings import driver
+
+    size = driver.CUlaunchAttribute()
+    size.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+    size.value.clusterDim.x, size.value.clusterDim.y, size.value.clusterDim.z = cluster, 1, 1
+    config = driver.CUlaunchConfig()
+    config.gridDimX, config.gridDimY, config.gridDimZ = 132 // cluster * cluster, 1, 1
+    config.blockDimX, config.blockDimY, config.blockDimZ = kernel.threads, 1, 1
+    config.sharedMemBytes, config.numAttrs, config.attrs = kernel.dynamic_smem_bytes, 1, [size]
+    attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+    driver.cuFuncSetAttribute(function, attribute, kernel.dynamic_smem_bytes)
+    code, many = driver.cuOccupancyMaxActiveClusters(function, config)
+    return int(many) if not int(code) else 0
+
+
 def launcher(kernel: Any, cubin: bytes, arguments: list[Any], blocks: int) -> tuple[Callable[[], None], dict[str, int]]:
     """Return what launches a kernel on the current stream, and its registers and local bytes."""
     from cuda.bindings import driver
@@ -174,7 +206,7 @@ def launcher(kernel: Any, cubin: bytes, arguments: list[Any], blocks: int) -> tu
             raise RuntimeError(f"driver: {code!s}")
         return values[0] if values else None
 
-    function = call(driver.cuModuleGetFunction(call(driver.cuModuleLoadData(cubin)), kernel.name.encode()))
+    function = loaded(cubin, kernel.name)
     attribute, smem = driver.CUfunction_attribute, kernel.dynamic_smem_bytes
     call(driver.cuFuncSetAttribute(function, attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, smem))
     asked = {
@@ -194,14 +226,32 @@ def launcher(kernel: Any, cubin: bytes, arguments: list[Any], blocks: int) -> tu
     return act, numbers
 
 
-def run_product(work: tuple[Case, MatmulKernel, bytes]) -> dict[str, Any]:
-    """Compare one product and time it beside the peer."""
-    (shape, dtype, majors, _), made_kernel, cubin = work
-    a, b, peer = operands(shape, dtype, majors)
-    wanted = peer()
-    units = torch().cuda.get_device_properties(0).multi_processor_count
-    cluster = made_kernel.form.cluster
-    blocks = min(made_kernel.blocks, units // cluster * cluster)
+@functools.lru_cache(maxsize=64)
+def loaded(cubin: bytes, name: str) -> Any:
+    """The function of a cubin."""
+    from cuda.bindings import driver
+
+    torch()
+    code, module = driver.cuModuleLoadData(cubin)
+    if int(code):
+        raise RuntimeError(f"driver: {code!s}")
+    return driver.cuModuleGetFunction(module, name.encode())[1]
+
+
+def blocks_of(made_kernel: MatmulKernel, cubin: bytes) -> int:
+    """The blocks of a launch: one per multiprocessor, as far as clusters fit."""
+    units, ctas = torch().cuda.get_device_properties(0).multi_processor_count, made_kernel.form.ctas
+    many = units // ctas
+    if ctas > 1:
+        function = loaded(cubin, made_kernel.kernel.name)
+        many = min(many, at_once(made_kernel.kernel, function, ctas) or many)
+    return min(made_kernel.blocks, many * ctas)
+
+
+def prepared(case: Case, made_kernel: MatmulKernel, cubin: bytes) -> tuple[Callable[[], None], dict[str, Any]]:
+    """Compare a product with the peer's; return what launches it, and what was found."""
+    a, b, peer = operands(*case[:3])
+    wanted, blocks = peer(), blocks_of(made_kernel, cubin)
     result = torch().full_like(wanted, math.nan)
     status = torch().zeros(blocks, dtype=torch().int32, device="cuda")
     arguments = made_kernel.arguments(a.data_ptr(), b.data_ptr(), result.data_ptr(), blocks, status.data_ptr())
@@ -210,26 +260,70 @@ def run_product(work: tuple[Case, MatmulKernel, bytes]) -> dict[str, Any]:
     torch().cuda.synchronize()
     error = float((result.float() - wanted.float()).abs().max() / wanted.float().abs().max())
     row = {"right": error < 0.01 and bool((status == 1).all()), "equal": bool((result == wanted).all()), "error": error}
-    many = max(1, min(20, int(FLOPS / made_kernel.flops)))
-    mine, theirs = milliseconds([graphed(act, many), graphed(peer, many)], many)
-    tflops = made_kernel.flops / mine / 1e9
-    return row | numbers | {"ms": mine, "peer_ms": theirs, "ratio": theirs / mine, "tflops": tflops}
+
+    def kept(_memory: object = (result, status)) -> None:
+        act()
+
+    return kept, row | numbers | {"blocks": blocks}
+
+
+def run_product(work: tuple[Case, MatmulKernel, bytes]) -> dict[str, Any]:
+    """Compare one product and time it beside the peer."""
+    return run_forms([work])[0]
+
+
+def run_forms(works: list[tuple[Case, MatmulKernel, bytes]]) -> list[dict[str, Any]]:
+    """Compare kernels of one product, and time them and the peer in turns."""
+    found = [prepared(*each) for each in works]
+    flops = works[0][1].flops
+    many = max(1, min(20, int(FLOPS / flops)))
+    acts = [graphed(act, many) for act in [act for act, _ in found] + [operands(*works[0][0][:3])[2]]]
+    *mine, theirs = milliseconds(acts, many)
+    return [
+        row | {"ms": one, "peer_ms": theirs, "ratio": theirs / one, "tflops": flops / one / 1e9}
+        for (_, row), one in zip(found, mine, strict=True)
+    ]
+
+
+def built(which: str) -> list[Any]:
+    """The kernels of a kind with their machine code, or why there are none."""
+    every: list[Any] = HEADS if which == "attention" else cases(which)
+    with ProcessPoolExecutor(12, mp_context=get_context("fork")) as pool:
+        return list(pool.map(attention_made if which == "attention" else made, every))
+
+
+def grouped(work: list[Any], which: str) -> tuple[Callable[..., Any], list[Any]]:
+    """What runs in the child, and the items: products of one shape in one turn if all their forms are timed."""
+    if which == "attention":
+        return run_attention, work
+    if which != "forms":
+        return run_product, work
+    shapes = dict.fromkeys(case[0] for case, *_ in work)
+    return run_forms, [[each for each in work if each[0][0] == shape] for shape in shapes]
 
 
 def products_job(run: Run) -> None:
     """Make and run all products of the kinds that are asked for."""
     lines: list[dict[str, Any]] = []
-    for which in run.options.kinds or ["square", "odd", "forms", "attention"]:
+    stored: dict[str, list[Any]] = (
+        pickle.loads(lzma.decompress(run.options.made.read_bytes())) if run.options.made else {}
+    )
+    for which in run.options.kinds or KINDS:
         attends = which == "attention"
         every: list[Any] = HEADS if attends else cases(which)
-        with ProcessPoolExecutor(12, mp_context=get_context("fork")) as pool:
-            answers = list(pool.map(attention_made if attends else made, every))
+        answers = stored[which] if which in stored else built(which)
         run.refused |= {f"{which} {number}": log for number, log in enumerate(answers) if isinstance(log, str)}
         if run.options.rehearse:
             continue
         work = [(case, *answer) for case, answer in zip(every, answers, strict=True) if not isinstance(answer, str)]
-        act = run_attention if attends else run_product
-        found = iter(run.each(act, work, group=len(work), seconds=run.options.seconds, workers=1))
+        act, items = grouped(work, which)
+        told_of = run.each(act, items, group=len(items), seconds=run.options.seconds, workers=1)
+        found: Iterator[Any] = iter(told_of)
+        if which == "forms":
+            pairs = zip(items, told_of, strict=True)
+            found = iter(
+                [one for item, told in pairs for one in (told if isinstance(told, list) else [told] * len(item))]
+            )
         for case, answer in zip(every, answers, strict=True):
             told = Fault(answer) if isinstance(answer, str) else next(found)
             row = {"which": which, "shape": case[0]} | (
@@ -248,6 +342,8 @@ def products_job(run: Run) -> None:
     run.write("products_dev", {
         "products": len(ran), "right": sum(row["right"] for row in ran), "equal": sum(row["equal"] for row in ran),
         "mean_ratio": means, "faults": [row["fault"] for row in lines if "fault" in row][:8],
+        **fit([row for row in ran if row["which"] == "forms"]),
+        "most_blocks": most_blocks(ran),
         "ratios": {f"{row['shape']} {row.get('dtype', '')} {row.get('majors', row.get('causal'))}":
                    round(row["ratio"], 3) for row in ran if row["which"] != "forms"},
     }, rows=lines)  # fmt: skip
@@ -256,6 +352,91 @@ def products_job(run: Run) -> None:
 def recorded(text: str) -> Form:
     """A form as its record has it, with the default stages; fields that are younger than the record are the default."""
     return Form(**{name: int(value) for name, value in re.findall(r"(\w+)=(\d+)", text)} | {"stages": 0})
+
+
+def spelled(form: Form) -> str:
+    """A form as ``gemm_forms`` writes it."""
+    more = [f"{name}={getattr(form, name)}" for name in ("cluster", "behind", "together", "depth", "split")
+            if getattr(form, name) != getattr(Form(128, 256), name)]  # fmt: skip
+    return f"Form({', '.join(map(str, (form.rows, form.columns, form.consumers, form.leaving, *more)))})"
+
+
+def fit(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """The times of forms with the least error in measured ones, the constant of a launch, and what they choose."""
+    if not rows:
+        return {}
+    known = TIMES | REASONED
+    measured: dict[Form, list[tuple[Any, float]]] = {}
+    for row in rows:
+        if (form := recorded(row["form"])) in known:
+            measured.setdefault(form, []).append((tuple(row["shape"]), 1000 * row["ms"]))
+    best: tuple[float, float, dict[Form, Any]] = (math.inf, 0.0, {})
+    for launch in np.arange(1.0, 5.01, 0.1):
+        tried = {form: _fitted(form, every, float(launch)) for form, every in measured.items()}
+        error = sum([wrong for _, wrong in tried.values()])
+        if error < best[0]:
+            best = error, float(launch), {form: times for form, (times, _) in tried.items()}
+    error, launch, times = best
+    for form in known:
+        three = ", ".join([f"{each:.3g}" for each in times.get(form, known[form])])
+        print(f"    {spelled(form)}: ({three}),{'' if form in times else '  # not timed'}")
+    ratios: dict[str, list[float]] = {"stated": [], "fitted": [], "best": []}
+    for shape in dict.fromkeys(tuple(row["shape"]) for row in rows):
+        same = {recorded(row["form"]): row for row in rows if tuple(row["shape"]) == shape}
+        by: dict[str, Any] = {"best": min(same, key=lambda form: same[form]["ms"])}
+        for way, table in (("stated", known), ("fitted", known | times)):
+            by[way] = min(
+                [form for form in same if form in known], key=lambda form: predicted(form, table[form], shape)
+            )
+        for way, form in by.items():
+            ratios[way].append(same[form]["ratio"])
+        chosen = ", ".join([f"{way} {spelled(form)} {1000 * same[form]['ms']:.2f}" for way, form in by.items()])
+        print(f"{'x'.join(map(str, shape)):>16} peer {1000 * same[by['best']]['peer_ms']:.2f} us, {chosen}")
+    means = {way: round(math.exp(statistics.fmean(map(math.log, each))), 4) for way, each in ratios.items()}
+    return {"launch_us": round(launch, 2), "fit_error": round(error, 4), "form_ratios": means}
+
+
+def most_blocks(rows: list[dict[str, Any]]) -> dict[int, int]:
+    """The blocks that were launched at most, by blocks of a cluster: as many clusters as the driver runs at once."""
+    found: dict[int, int] = {}
+    for row in rows:
+        sizes = re.findall(r"(?:cluster|split)=(\d+)", row.get("form", ""))
+        ctas = math.prod(map(int, sizes))
+        found[ctas] = max(found.get(ctas, 0), row.get("blocks", 0))
+    return found
+
+
+def predicted(form: Form, times: tuple[float, float, float], shape: Shape) -> float:
+    """Microseconds of a product beside those of a launch."""
+    turns, steps = work(form, shape, 2)
+    return turns * (steps * times[shape[2] * 2 % 128 != 0] + times[2])
+
+
+def _fitted(form: Form, measured: list[tuple[Any, float]], launch: float) -> tuple[tuple[float, float, float], float]:
+    """Times of a form with the least relative error, none negative; what nothing measured tells stays as it is."""
+    stated = list((TIMES | REASONED)[form])
+    rows, wanted = [], []
+    for shape, time in measured:
+        turns, steps = work(form, shape, 2)
+        odd = shape[2] * 2 % 128 != 0
+        rows.append([turns * steps * (not odd) / time, turns * steps * odd / time, turns / time])
+        wanted.append(1 - launch / time)
+    matrix, right = np.array(rows), np.array(wanted)
+    free = [place for place in range(3) if matrix[:, place].any()]
+    if len(rows) < 4:  # too few to tell a step from a tile
+        free = [place for place in free if place < 2]
+    while free:
+        rest = right - matrix @ np.array([0.0 if place in free else stated[place] for place in range(3)])
+        found = np.linalg.lstsq(matrix[:, free], rest, rcond=None)[0]
+        if (found > 0).all():
+            for place, value in zip(free, found, strict=True):
+                stated[place] = float(value)
+            break
+        worst = free[int(np.argmin(found))]
+        stated[worst] = 0.05
+        free.remove(worst)
+    error = float(((matrix @ np.array(stated) - right) ** 2).sum())
+    return (stated[0], stated[1], stated[2]), error
 
 
 def regret(rows: list[dict[str, Any]]) -> float:
@@ -269,3 +450,11 @@ def regret(rows: list[dict[str, Any]]) -> float:
         chosen = next(times[form] for form in ranked if form in times)
         found.append(math.log(chosen / min(times.values())))
     return math.exp(statistics.fmean(found))
+
+
+if __name__ == "__main__":
+    kernels = {which: built(which) for which in KINDS}
+    Path(sys.argv[1]).write_bytes(lzma.compress(pickle.dumps(kernels)))
+    print(
+        {which: f"{len(each)}, refused {sum(isinstance(one, str) for one in each)}" for which, each in kernels.items()}
+    )

@@ -120,8 +120,23 @@ inline la_u64 converted(const Descriptor& d, la_u64 bits)
 // The box of a copy: elements per dimension, bytes from row to row, where the inner dimension ends.
 struct Box { Descriptor d; la_u32 n[5], pitch; la_u64 inner_limit; };
 
+// A run of bytes has no descriptor: rank 0, its address in the first two coordinates, its bytes in the third.
+Box run_of(const Copy& copy)
+{
+    Box box = {};
+    const la_u32 bytes = (la_u32)copy.coords[2];
+    box.d.base = (la_u64)(la_u32)copy.coords[1] << 32 | (la_u32)copy.coords[0];
+    if (box.d.base % 16 || copy.shared % 16 || bytes % 16 || bytes == 0) fault(MISALIGNED, copy.shared);
+    box.d.rank = 1;
+    box.d.element = 8;
+    box.d.dim[0] = box.inner_limit = box.n[0] = bytes / 8;
+    for (int i = 1; i < 5; ++i) box.n[i] = 1;
+    return box;
+}
+
 Box box_of(const Copy& copy)
 {
+    if (copy.rank == 0) return run_of(copy);
     Box box = {decode(copy.map), {}, 0, 0};
     const Descriptor& d = box.d;
     if (d.rank != copy.rank) fault(BAD_DESCRIPTOR);
@@ -195,7 +210,7 @@ inline void run_chunk(const Box& box, const Copy& copy, const Chunk& chunk)
             if (chunk.where < barrier.address + 8 && barrier.address < chunk.where + chunk.bytes)
                 misused(BARRIER_OVERWRITTEN, barrier.address, 0, 0);
     for (la_u32 e = 0; e < chunk.bytes / d.element; ++e, local += d.element) {
-        const long long x = (long long)copy.coords[0] + chunk.first + e;
+        const long long x = (copy.rank ? (long long)copy.coords[0] : 0) + chunk.first + e;
         const bool inside = chunk.inside && x >= 0 && (la_u64)x < box.inner_limit;
         unsigned char* global = inside ? global_bytes(chunk.row + (la_u64)x * d.element, d.element) : nullptr;
         if (!copy.load) {
@@ -241,6 +256,49 @@ inline void run_block_part(const Box& box, const Copy& copy)
     settle(barrier);
 }
 
+// A copy from shared memory reads its source as a store does, and arrives like a load; `from` is the block that it reads.
+void start_exchange(const Copy& copy)
+{
+    if (copy.shared % 16 || copy.source % 16 || copy.bytes % 16) fault(SHARED_ALIGNMENT);
+    if (!live(*here)) fault(CLUSTER_RANK);
+    State* const mine = here;
+    Copy half = copy;
+    half.load = false;
+    shared_bytes(copy.source, copy.bytes);
+    for (la_u32 g = copy.source / 16; g < (copy.source + copy.bytes) / 16; ++g) start_granule(half, g);
+    for (unsigned r = 0; r < mine->run->cluster; ++r)
+        if (copy.blocks >> r & 1) {
+            here = &mine->run->states[r];
+            if (!live(*here)) fault(CLUSTER_RANK);
+            shared_bytes(copy.shared, copy.bytes);
+            for (la_u32 g = copy.shared / 16; g < (copy.shared + copy.bytes) / 16; ++g) start_granule(copy, g);
+        }
+    here = mine;
+}
+
+void run_exchange(const Copy& copy)
+{
+    State* const mine = here;
+    for (unsigned r = 0; r < mine->run->cluster; ++r) {
+        if (!(copy.blocks >> r & 1)) continue;
+        here = &mine->run->states[r];
+        for (const Barrier& barrier : here->barriers)
+            if (copy.shared < barrier.address + 8 && barrier.address < copy.shared + copy.bytes)
+                misused(BARRIER_OVERWRITTEN, barrier.address, 0, 0);
+        std::memcpy(here->arena + copy.shared, mine->arena + copy.source, copy.bytes);
+        for (la_u32 g = copy.shared / 16; g < (copy.shared + copy.bytes) / 16; ++g) {
+            Granule& granule = here->granules[g];
+            --granule.loads;
+            granule.written = granule.read = granule.copied = false;
+        }
+        Barrier& barrier = barrier_at(copy.barrier);
+        barrier.bytes -= copy.bytes;
+        settle(barrier);
+    }
+    here = mine;
+    for (la_u32 g = copy.source / 16; g < (copy.source + copy.bytes) / 16; ++g) --here->granules[g].stores;
+}
+
 // Runs one copy; its faults are those of the thread that started it.
 void run_copy(const Copy& copy)
 {
@@ -249,7 +307,8 @@ void run_copy(const Copy& copy)
     here->run->running = issuer;
     const unsigned line = issuer->line;
     issuer->line = copy.line;
-    in_blocks(box_of(copy), copy, run_block_part);
+    if (copy.bytes) run_exchange(copy);
+    else in_blocks(box_of(copy), copy, run_block_part);
     issuer->line = line;
     here->run->running = &running;
     ++here->run->progress;
@@ -394,7 +453,8 @@ void start_load(Copy copy)
     s.current->line = copy.line;
     interrupt();
     if (copy.blocks == 0 || copy.blocks >> run.cluster) fault(CLUSTER_RANK);
-    in_blocks(box_of(copy), copy, start_block_part);
+    if (copy.bytes) start_exchange(copy);
+    else in_blocks(box_of(copy), copy, start_block_part);
     if ((run.engine == EARLY && draw(4)) || (run.engine == ANY_TIME && !draw(8))) run_copy(copy);
     else { append(s.queue, copy); ++run.queued; }
     interrupt();
@@ -593,6 +653,12 @@ static inline void la_arrive_remote(la_u32 barrier, la_u32 rank, unsigned line =
 }
 
 #define la_arrive_remote_relaxed la_arrive_remote
+static inline void la_dsmem_copy(
+    la_u32 destination, la_u32 source, la_u32 bytes, la_u32 barrier, la_u32 rank, unsigned line = __builtin_LINE())
+{
+    if (rank > 31 || bytes == 0) la_host::fault(la_host::CLUSTER_RANK);
+    la_host::start_load({true, nullptr, {}, 0, destination, barrier, 0, 0, line, 1u << rank, source, bytes});
+}
 static inline void la_prefetch_tensor_map(const la_tensor_map*) {}
 static inline void la_sleep(la_u32 nanoseconds)
 {
@@ -602,21 +668,35 @@ static inline void la_sleep(la_u32 nanoseconds)
     }
 }
 
+static inline void la_bulk_load(
+    la_u32 destination, const void* source, la_u32 bytes, la_u32 barrier, unsigned line = __builtin_LINE())
+{
+    const la_u64 at = (la_u64)(uintptr_t)source;
+    const la_u32 blocks = 1u << la_host::here->rank;
+    la_host::start_load(
+        {true, nullptr, {(int)at, (int)(at >> 32), (int)bytes}, 0, destination, barrier, 0, 0, line, blocks});
+}
+static inline void la_bulk_store(void* destination, la_u32 source, la_u32 bytes, unsigned line = __builtin_LINE())
+{
+    const la_u64 at = (la_u64)(uintptr_t)destination;
+    la_host::start_store({false, nullptr, {(int)at, (int)(at >> 32), (int)bytes}, 0, source, 0, 0, 0, line, 0});
+}
+
 #define LA_HOST_COPIES(many, args, list)                                                                             \
     static inline void la_tma_load_multicast_##many##d(                                                              \
         la_u32 destination, const la_tensor_map* map, la_u32 barrier, la_u32 mask, args, unsigned line = __builtin_LINE()) \
     {                                                                                                                \
-        la_host::start_load({true, map, {list}, many, destination, barrier, 0, 0, line, mask});                      \
+        la_host::start_load({true, map, {list}, many, destination, barrier, 0, 0, line, mask, 0, 0});                \
     }                                                                                                                \
     static inline void la_tma_load_##many##d(                                                                        \
         la_u32 destination, const la_tensor_map* map, la_u32 barrier, args, unsigned line = __builtin_LINE())        \
     {                                                                                                                \
-        la_host::start_load({true, map, {list}, many, destination, barrier, 0, 0, line, 1u << la_host::here->rank}); \
+        la_host::start_load({true, map, {list}, many, destination, barrier, 0, 0, line, 1u << la_host::here->rank, 0, 0}); \
     }                                                                                                                \
     static inline void la_tma_store_##many##d(                                                                       \
         const la_tensor_map* map, la_u32 source, args, unsigned line = __builtin_LINE())                             \
     {                                                                                                                \
-        la_host::start_store({false, map, {list}, many, source, 0, 0, 0, line, 0});                                  \
+        la_host::start_store({false, map, {list}, many, source, 0, 0, 0, line, 0, 0, 0});                            \
     }
 #define LA_COMMA ,
 LA_HOST_COPIES(1, int c0, c0)

@@ -58,7 +58,14 @@ struct Fiber {
 };
 struct Barrier { la_u32 address, count, pending; long long bytes; la_u32 phase; };
 // A bulk copy; stores have the group of their thread, 0 until it is committed; `blocks` are those that a load writes to.
-struct Copy { bool load; const la_tensor_map* map; int coords[5]; int rank; la_u32 shared, barrier, group, thread, line, blocks; };
+// One with `bytes` loads from `source` in the shared memory of its block.
+struct Copy {
+    bool load;
+    const la_tensor_map* map;
+    int coords[5];
+    int rank;
+    la_u32 shared, barrier, group, thread, line, blocks, source, bytes;
+};
 // A copy by one thread (cp.async), with the group of its thread, 0 until it is committed; or, with a barrier, an arrival there
 // once all copies of its thread before it are done.
 struct Async { la_u32 thread, group, barrier, shared, bytes, filled, line; const void* source; };

@@ -12,11 +12,15 @@ from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import BudgetError, Diagnostic, MalformedError
 from layoutalg.ground.verdict import Refuted, Unknown, Verdict
 from layoutalg.proofs import wgmma
+from layoutalg.proofs.ragged import RaggedFamily, prove_coverage
+from layoutalg.proofs.symbolic import SymbolicPlan, prove
 from layoutalg.proofs.tensormap import TensorMapPlan, check
 from layoutalg.targets.nvidia.tensormap.limits import MAX_SMEM_BYTES, SMEM_DESTINATION_ALIGN_BYTES
 
 CHECK = Checker("LA503", "this is not a plan")
-CHECKERS: dict[type, Callable[[Any], Verdict]] = {TensorMapPlan: check, wgmma.OperandPlan: wgmma.check}
+CHECKERS: dict[type, Callable[[Any], Verdict]] = {
+    TensorMapPlan: check, wgmma.OperandPlan: wgmma.check, SymbolicPlan: prove, RaggedFamily: prove_coverage,
+}  # fmt: skip
 """Plans with an external checker; all others check themselves."""
 
 

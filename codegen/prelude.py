@@ -60,6 +60,7 @@ def _copies(template: str, first_slot: int) -> str:
 _WAIT_PARITY = r"""// Returns false when the phase did not complete within the limit.
 __device__ __forceinline__ bool la_wait_parity(la_u32 barrier, la_u32 parity)
 {
+#pragma unroll 1
     for (int spin = 0; spin < LA_SPIN_LIMIT; ++spin) {
         la_u32 done;
         asm volatile("{\n"
@@ -224,6 +225,24 @@ __device__ __forceinline__ la_u32 la_pack_f16(float low, float high)
 )
 """What blocks of several roles need besides ``PRELUDE``: arrivals, role barriers, registers, packed halves."""
 
+BULK_PRELUDE = r"""
+#ifndef LA_HOST
+// Runs of bytes between global and shared memory: addresses and bytes are multiples of 16.
+__device__ __forceinline__ void la_bulk_load(la_u32 destination, const void* source, la_u32 bytes, la_u32 barrier)
+{
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+                 :: "r"(destination), "l"(source), "r"(bytes), "r"(barrier) : "memory");
+}
+
+__device__ __forceinline__ void la_bulk_store(void* destination, la_u32 source, la_u32 bytes)
+{
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;"
+                 :: "l"(destination), "r"(source), "r"(bytes) : "memory");
+}
+#endif
+"""
+"""Copies of runs of bytes by the copy engine, without a descriptor (PTX ISA 9.1, ``cp.async.bulk``)."""
+
 CLUSTER_PRELUDE = (
     r"""
 #ifdef LA_HOST
@@ -268,6 +287,19 @@ __device__ __forceinline__ void la_arrive_remote_relaxed(la_u32 barrier, la_u32 
                  "mapa.shared::cluster.u32 remote, %0, %1;\n"
                  "mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [remote];\n"
                  "}\n" :: "r"(barrier), "r"(rank) : "memory");
+}
+
+// Copies own shared memory to that of a block of the cluster, whose barrier at the same place gets the bytes. Addresses
+// and bytes are multiples of 16.
+__device__ __forceinline__ void la_dsmem_copy(
+    la_u32 destination, la_u32 source, la_u32 bytes, la_u32 barrier, la_u32 rank)
+{
+    asm volatile("{\n"
+                 ".reg .b32 there, done;\n"
+                 "mapa.shared::cluster.u32 there, %0, %4;\n"
+                 "mapa.shared::cluster.u32 done, %3, %4;\n"
+                 "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [there], [%1], %2, [done];\n"
+                 "}\n" :: "r"(destination), "r"(source), "r"(bytes), "r"(barrier), "r"(rank) : "memory");
 }
 
 // Loads to the same place of every block whose bit of `mask` is set; each gets its bytes on its own barrier.

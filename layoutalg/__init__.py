@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from layoutalg.ground.layout import written_by
 from layoutalg.ground.lazy import door
 from layoutalg.ground.picture import drawn_by
+from layoutalg.ground.runnable import kernels_by
 from layoutalg.ground.version import __version__ as __version__
 
 if not (Path(__file__).parent / "synth" / "__init__.py").is_file() and find_spec("layoutalg.synth") is None:
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from layoutalg.bridges.composition import compose, logical_divide
     from layoutalg.bridges.equal import equivalent
     from layoutalg.bridges.inverse import left_inverse, right_inverse
+    from layoutalg.codegen.indirect import paged, routing
     from layoutalg.cute import ComposedLayout, CuteLayout, Morphism, Swizzle
     from layoutalg.f2 import LinearLayout
     from layoutalg.ground.errors import (
@@ -72,6 +74,7 @@ if TYPE_CHECKING:
     from layoutalg.synth.conversions import conversion
     from layoutalg.synth.conversions.gathers import gather
     from layoutalg.synth.paddings import padding
+    from layoutalg.synth.ragged import ragged
     from layoutalg.synth.rewrite import same_movement
     from layoutalg.synth.search.trials import tune
     from layoutalg.synth.swizzles import swizzle
@@ -90,6 +93,7 @@ __getattr__, __dir__ = door(
         "layoutalg.bridges.composition": "compose logical_divide",
         "layoutalg.bridges.equal": "equivalent",
         "layoutalg.bridges.inverse": "left_inverse right_inverse",
+        "layoutalg.codegen.indirect": "paged routing",
         "layoutalg.cute": "cute ComposedLayout CuteLayout Morphism Swizzle",
         "layoutalg.f2": "f2 LinearLayout",
         "layoutalg.ground.errors": "AdmissibilityError BudgetError DeviceMismatchError Diagnostic InfeasibleError "
@@ -107,6 +111,7 @@ __getattr__, __dir__ = door(
         "layoutalg.synth.conversions": "conversion",
         "layoutalg.synth.conversions.gathers": "gather",
         "layoutalg.synth.paddings": "padding",
+        "layoutalg.synth.ragged.family": "ragged",
         "layoutalg.synth.search.trials": "tune",
         "layoutalg.synth.rewrite": "same_movement",
         "layoutalg.synth.swizzles": "swizzle",
@@ -116,6 +121,7 @@ __getattr__, __dir__ = door(
 )
 
 drawn_by(lambda value: __getattr__("draw").bundle(value))  # type: ignore[attr-defined]
+kernels_by(lambda value, **options: __getattr__("codegen").kernels.kernel_of(value, **options))  # type: ignore[attr-defined]
 written_by(lambda value, form, **options: __getattr__("to_text")(value, form, **options))  # type: ignore[operator]
 
 __all__ = [
@@ -165,11 +171,14 @@ __all__ = [
     "left_inverse",
     "logical_divide",
     "padding",
+    "paged",
     "parse",
     "piecewise",
     "pipeline",
     "proofs",
+    "ragged",
     "right_inverse",
+    "routing",
     "same_movement",
     "suggest",
     "swizzle",

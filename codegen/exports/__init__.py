@@ -12,11 +12,14 @@ from layoutalg.codegen.exports.ptx import Patch, patches, ptx_text
 from layoutalg.codegen.exports.python import cute_dsl_text, gluon_text
 from layoutalg.codegen.exports.refusal import RULES as EXPORT_RULES
 from layoutalg.codegen.exports.refusal import refuse
+from layoutalg.codegen.exports.symbolic import family_text, symbolic_cpp, symbolic_ptx
 from layoutalg.codegen.host import cpp_text
 from layoutalg.codegen.kernel import checked_name
 from layoutalg.codegen.plans import instead, upheld
 from layoutalg.ground.check import Checker
 from layoutalg.proofs.admission import Admitted
+from layoutalg.proofs.ragged import RaggedFamily
+from layoutalg.proofs.symbolic.plan import SymbolicPlan
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.proofs.wgmma import OperandPlan
 from layoutalg.targets.nvidia.tensormap import TensorMap
@@ -26,7 +29,7 @@ CHECK = Checker("LA893", "invalid argument to export()")
 
 
 def export(
-    plan: TensorMapPlan | TensorMap | OperandPlan | Admitted,
+    plan: TensorMapPlan | TensorMap | OperandPlan | SymbolicPlan | RaggedFamily | Admitted,
     form: str,
     name: str | None = None,
     target: str = "sm_90a",
@@ -36,7 +39,8 @@ def export(
 
     Args:
         plan: A plan of ``synthesize_tensormap`` or ``synthesize_wgmma``, a bare map, or an answer of
-            ``admissible`` that contains one of these.
+            ``admissible`` that contains one of these. For ``"cpp"`` and ``"ptx"`` also a plan for all sizes, whose
+            text tests the guard and patches the sizes in, and a ragged family.
         form: One of ``EXPORT_FORMS``.
         name: Name in the text; default ``tensor_map`` or ``operand``.
         target: Architecture of a bare map; a plan has its own.
@@ -49,6 +53,11 @@ def export(
     """
     CHECK.choice(form, "form", EXPORT_FORMS)
     value: Any = plan.descriptor if isinstance(plan, Admitted) else plan
+    if form in ("cpp", "ptx") and base is None and isinstance(value, (SymbolicPlan, RaggedFamily)):
+        name = checked_name("tensor_map" if name is None else name)
+        if isinstance(value, RaggedFamily):
+            return family_text(value, form, name)
+        return symbolic_cpp(value, name) if form == "cpp" else symbolic_ptx(value, name)
     if not isinstance(value, (TensorMapPlan, TensorMap, OperandPlan)):
         rule = "must be a plan of a tensor map or of a wgmma operand, or a tensor map"
         raise CHECK.malformed("plan", rule, value, instead(value))

@@ -1,4 +1,4 @@
-"""Kernels on arrays: copies, transposes, gathers, staging in shared memory; matrix products, attention."""
+"""Kernels on arrays: copies, transposes, gathers, staging; ragged copies and transposes; matrix products, attention."""
 
 from __future__ import annotations
 
@@ -8,6 +8,10 @@ from layoutalg.codegen.kernels.copy import copy_kernel
 from layoutalg.codegen.kernels.gather import gather_kernel
 from layoutalg.codegen.kernels.gemm import MatmulKernel, gemm_kernel
 from layoutalg.codegen.kernels.gemm_forms import Form, forms
+from layoutalg.codegen.kernels.ragged import RaggedKernel, ragged_copy_kernel, ragged_kernel
+from layoutalg.codegen.kernels.ragged_transpose import ragged_transpose_kernel
+from layoutalg.codegen.kernels.runnable import kernel_of
+from layoutalg.codegen.kernels.schedule import schedule_kernel, tile_bound
 from layoutalg.codegen.kernels.staging import staging_kernel
 from layoutalg.codegen.kernels.transpose import transpose_kernel
 from layoutalg.codegen.kernels.transpose_ring import transpose_ring_kernel
@@ -18,12 +22,19 @@ __all__ = [
     "AttentionKernel",
     "Form",
     "MatmulKernel",
+    "RaggedKernel",
     "attention_kernel",
     "copy_kernel",
     "forms",
     "gather_kernel",
     "gemm_kernel",
+    "kernel_of",
+    "ragged_copy_kernel",
+    "ragged_kernel",
+    "ragged_transpose_kernel",
+    "schedule_kernel",
     "staging_kernel",
+    "tile_bound",
     "transpose_kernel",
     "transpose_ring_kernel",
     "transpose_windows_kernel",

@@ -22,8 +22,8 @@ from layoutalg.codegen.kernel import KernelSource, checked_name
 from layoutalg.codegen.kernels import answer
 from layoutalg.codegen.kernels.answer import CHECK
 from layoutalg.codegen.kernels.arguments import ArrayArgument, Place, checked_places
-from layoutalg.codegen.kernels.gemm import RESULTS, SETTLE, SPAN, write_text
-from layoutalg.codegen.kernels.gemm_forms import GROUP_ROWS, WARPS
+from layoutalg.codegen.kernels.gemm import RESULTS, SETTLE, write_text
+from layoutalg.codegen.kernels.gemm_forms import GROUP_ROWS, SPAN, WARPS
 from layoutalg.codegen.kernels.ring import MOST_COORDINATE, checked_tiles, mover, tile_plan
 from layoutalg.codegen.launch import place_map
 from layoutalg.codegen.pipeline.emission import REGISTERS, Emitted, emit, placed

@@ -23,27 +23,29 @@ from layoutalg.codegen.kernels.arguments import ArrayArgument, Place, checked_pl
 from layoutalg.codegen.kernels.gemm_forms import GROUP_ROWS, LINE_BYTES, SPANS, WARPS, Form, fitted, forms
 from layoutalg.codegen.kernels.ring import checked_tiles, mover, tile_plan, tiles_of, tiles_of_block
 from layoutalg.codegen.launch import place_map
+<<<<<<< HEAD
 from layoutalg.codegen.pipeline.emission import REGISTERS, Emitted, Memory, emit, launch_registers, placed
 from layoutalg.codegen.pipeline.program import SLOT_ALIGN, WARP, Loop, Program, Worker
+=======
+from layoutalg.codegen.pipeline.emission import REGISTERS, Emitted, emit, launch_registers
+from layoutalg.codegen.pipeline.program import WARP, Loop, Program, Worker
+>>>>>>> main
 from layoutalg.codegen.prelude import wgmma_prelude
 from layoutalg.codegen.thread_numbers import Numbers
 from layoutalg.ground.record import Checked
 from layoutalg.proofs.dtypes import ElementType, element_type
 from layoutalg.proofs.pipeline.document import Barrier, Buffer, Op, Pipeline, Role
+from layoutalg.proofs.pipeline.transfers import Transfer
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.proofs.wgmma import OperandPlan
 from layoutalg.synth.wgmma.plan import wgmma
-from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE, XORS
-from layoutalg.targets.nvidia.tensormap.limits import MAX_SMEM_BYTES
+from layoutalg.targets.nvidia.swizzles import XORS
 from layoutalg.targets.nvidia.wgmma import require_wgmma
 
-SPAN: Final = SWIZZLE_TABLE["128B"].span_bytes
 RESULTS: Final = {"bf16": "la_pack_bf16", "f16": "la_pack_f16"}
 LOADER_REGISTERS: Final = 40
 OTHER_REGISTERS: Final = 32
 """Registers of a thread that multiplies beside its accumulators: measured with ptxas 13.0, which needs 26."""
-BARRIERS_BYTES: Final = 256
-"""Room for barriers, 16 bytes a slot, and the word of waits that gave up."""
 MOST_STEPS: Final = 1 << 31
 """Steps in K of all tiles, which one block counts in an ``int`` if it is alone."""
 PARAMETERS: Final = ((MAP_TYPE, "map_a"), (MAP_TYPE, "map_b"), (MAP_TYPE, "map_d"), ("int", PERSISTENT_GRID))
@@ -103,8 +105,8 @@ class MatmulKernel(Checked):
             5
         """
         count = CHECK.integer(self.blocks if blocks is None else blocks, "blocks", 1, self.blocks + 1)
-        if count % self.form.cluster:
-            raise CHECK.malformed("blocks", f"must be a multiple of {self.form.cluster}, whole clusters", count)
+        if count % self.form.ctas:
+            raise CHECK.malformed("blocks", f"must be a multiple of {self.form.ctas}, whole clusters", count)
         addresses = checked_places(self.arrays, {"a": a, "b": b, "d": d})
         if status is None:
             status = np.zeros(count, dtype=np.int32)
@@ -114,7 +116,15 @@ class MatmulKernel(Checked):
 
 
 def matmul_pipeline(
-    stages: int, consumers: int, a: int, b: int, result: int, cluster: int = 1, behind: int = 0
+    stages: int,
+    consumers: int,
+    a: int,
+    b: int,
+    result: int,
+    cluster: int = 1,
+    behind: int = 0,
+    split: int = 1,
+    piece: int = 0,
 ) -> Pipeline:
     """Return the pipeline: a ring of tiles of A and B; for each consumer its accumulators and one slot of results.
 
@@ -128,11 +138,16 @@ def matmul_pipeline(
         result: Bytes of a result on its way out.
         cluster: Blocks of a cluster.
         behind: Multiplies that may still run when the next are started; their slots are handed back later.
+        split: Blocks that share the K of a tile, instead of a cluster. Each consumer sends a piece of its partial sums
+            to each other block, and adds up what it receives.
+        piece: Bytes of such a piece.
 
     Example:
         >>> from layoutalg.proofs.pipeline import verify
         >>> [verify(matmul_pipeline(4, 2, 16384, 32768, 16384, cluster)).engine for cluster in (1, 2)]
         ['event graph', 'event graph']
+        >>> verify(matmul_pipeline(3, 1, 16384, 32768, 4096, split=4, piece=8192)).engine
+        'event graph'
     """
     everyone = (tuple(range(cluster)),) if cluster > 1 else ()
     load = (
@@ -142,29 +157,58 @@ def matmul_pipeline(
     )  # fmt: skip
     last = [Op("arrive", bar="empty", n=WARPS, off=-back, to=everyone) for back in range(behind, 0, -1)]
     roles = [Role("load", loop=load)]
+    barriers = [("full", Barrier(1, stages)), ("empty", Barrier(cluster * consumers * WARPS, stages))]
+    buffers = [("A", Buffer(stages, a)), ("B", Buffer(stages, b)), *_each("C", consumers, Buffer(1, result))]
+    if split > 1:
+        barriers += _each("got", consumers, Barrier(1, 1)) + _each("sent", consumers, Barrier((split - 1) * WARPS, 1))
+        sums = Buffer(1, (split - 1) * piece)
+        buffers += _each("P", consumers, sums) + _each("R", consumers, sums)
     for which in range(consumers):
         buffer, acc = f"C{which}", f"acc{which}"
         multiply = (
             Op("wait", bar="full"), Op("mma", buf="A"), Op("mma", buf="B"), Op("mma_write", buf=acc, idx_abs=0),
             Op("mma_commit"), Op("mma_wait", n=behind), Op("arrive", bar="empty", n=WARPS, off=-behind, to=everyone),
         )  # fmt: skip
+        take = (Op("mma_wait"), Op("read", buf=acc, idx_abs=0))
         store = (
-            Op("mma_wait"), Op("read", buf=acc, idx_abs=0), Op("bulk_wait"), Op("write", buf=buffer),
-            Op("proxy_fence"), Op("tma_store", buf=buffer), Op("bulk_commit"),
+            Op("bulk_wait"), Op("write", buf=buffer), Op("proxy_fence"), Op("tma_store", buf=buffer), Op("bulk_commit"),
         )  # fmt: skip
         end = (Op("mma_wait"), *last) if behind else ()
         # the first multiply of a tile overwrites them, as if they were zeroed
         roles.append(Role(f"math{which}", (Op("write", buf=acc, idx_abs=0),), multiply, end))
-        roles.append(Role(f"store{which}", loop=store, post=(Op("bulk_wait"),), threads_of=f"math{which}"))
-    results = [(f"C{which}", Buffer(1, result)) for which in range(consumers)]
-    sums = [(f"acc{which}", Buffer(1, space="register")) for which in range(consumers)]
-    return Pipeline(
-        stages,
-        (("full", Barrier(1, stages)), ("empty", Barrier(cluster * consumers * WARPS, stages))),
-        (("A", Buffer(stages, a)), ("B", Buffer(stages, b)), *results, *sums),
-        tuple(roles),
-        cluster=cluster,
-    )
+        first, follows = f"math{which}", Role(f"store{which}", loop=(*take, *store), post=(Op("bulk_wait"),))
+        if split > 1:  # a role on the threads of another one has no barriers, so the sums are taken before
+            exchange, release = _exchange(which, split, piece)
+            roles.append(Role(f"take{which}", loop=take, threads_of=first))
+            roles.append(replace(follows, loop=(*exchange, *store, *release)))
+        else:
+            roles.append(replace(follows, threads_of=first))
+    buffers += _each("acc", consumers, Buffer(1, space="register"))
+    return Pipeline(stages, tuple(barriers), tuple(buffers), tuple(roles), cluster=cluster * split)
+
+
+Ring = TypeVar("Ring", Barrier, Buffer)
+
+
+def _each(name: str, consumers: int, ring: Ring) -> list[tuple[str, Ring]]:
+    """A ring of each consumer."""
+    return [(f"{name}{which}", ring) for which in range(consumers)]
+
+
+def _exchange(which: int, split: int, piece: int) -> tuple[tuple[Op, ...], tuple[Op, ...]]:
+    """What a consumer does to have the sums of its columns, and when it is through with what it has received."""
+    copy = Transfer((split - 1) * piece, "dsmem_copy", ctas=(tuple(range(split)),))
+    others = copy.reaches
+    got, sent, sums, parts = (f"{name}{which}" for name in ("got", "sent", "P", "R"))
+    exchange = (
+        Op("wait", bar=sent, ph=-1), Op("write", buf=sums), Op("proxy_fence"),
+        Op("arrive_tx", bar=got, bytes=copy.bytes),
+        Op("dsmem_copy", src=sums, buf=parts, bar=got, bytes=copy.share, to=others),
+        Op("wait", bar=got), Op("read", buf=parts),
+    )  # fmt: skip
+    # after the last tile nobody sends any more
+    release = Op("arrive", bar=sent, n=WARPS, last=1, to=tuple([tuple(sorted(ranks)) for ranks in others]))
+    return exchange, (release,)
 
 
 def gemm_kernel(
@@ -204,9 +248,21 @@ def gemm_kernel(
     size = kind.bits // 8
     lengths = [extents[major == "K"] * size for extents, major in (((m, k), major_a), ((n, k), major_b))]
     even = all(length % LINE_BYTES == 0 for length in lengths)
+<<<<<<< HEAD
     chosen = CHECK.kind(forms((m, n, k), size, even)[0][1] if form is None else form, Form, "form")
     chosen = checked_form(chosen, (m, n, k), size, target, major_a, major_b)
     depth, across = chosen.step_bytes // size, chosen.columns // chosen.cluster
+=======
+    if form is None:
+        form = next(one for _, one in forms((m, n, k), size, even) if major_b == "K" or one.shared_columns % 64 == 0)
+    chosen = CHECK.kind(form, Form, "form")
+    _registers(chosen)
+    depth, across = chosen.step_bytes // size, chosen.shared_columns
+    _spans(chosen, across, size, major_a, major_b)
+    if chosen.split > 1 and k <= depth:  # then the plan of a copy may have its origin in K at 0
+        raise CHECK.malformed("form", f"must not split a K of one step, {depth}", k)
+    chosen = fitted(chosen)
+>>>>>>> main
     sides = {"A": ((m, k), chosen.rows, chosen.rows, major_a), "B": ((n, k), chosen.columns, across, major_b)}
     plans = {
         side: tile_plan(
@@ -220,9 +276,16 @@ def gemm_kernel(
         _operand(side, kind.name, (rows, depth), major, chosen.swizzle, target)
         for side, (_, rows, _, major) in sides.items()
     )
+<<<<<<< HEAD
     mt, nt = tiles_of((m, n), (chosen.cluster * chosen.rows, chosen.columns))
+=======
+    mt, nt = checked_tiles((m, n), (chosen.cluster * chosen.rows, chosen.columns), 1)
+    steps = -(-k // (depth * chosen.split))
+    if mt * nt * steps >= MOST_STEPS or chosen.split * steps * depth >= 1 << 31:
+        raise CHECK.malformed("shape", f"must take fewer than {MOST_STEPS} steps", mt * nt * steps)
+>>>>>>> main
     name = f"la_gemm_{m}x{n}x{k}_{kind.name}" if name is None else checked_name(name)
-    product = _Product(name, chosen, plans, a, b, (mt, nt, -(-k // depth)), result)
+    product = _Product(name, chosen, plans, a, b, (mt, nt, steps), result)
     what = f"D[{m}, {n}] = A[{m}, {k}] B[{n}, {k}]^T, {kind.name} to {result}"
     emitted = emit(
         product.program(), name, target, title=f"{what}, tiles of {chosen.rows} x {chosen.columns} x {depth}."
@@ -233,7 +296,7 @@ def gemm_kernel(
         ArrayArgument("d", (m, n), 2, 128, written=True),
     )  # fmt: skip
     maps = (plans["A"].raw, plans["B"].raw, plans["D"].raw)
-    return MatmulKernel(emitted, (m, n, k), chosen, maps, arrays, mt * nt * chosen.cluster)
+    return MatmulKernel(emitted, (m, n, k), chosen, maps, arrays, mt * nt * chosen.ctas)
 
 
 def checked_product(
@@ -335,11 +398,42 @@ __device__ __forceinline__ void la_settle(float (&d)[n])
 #endif
 }
 """
-_TILE = """\
-const int tile = (int)blockIdx.x{cluster} + turn * (blocks{cluster});
+EXCHANGE = r"""
+// Partial sums of a warpgroup in shared memory: 16 bytes of each thread, then the next 16 of each.
+union la_four_sums { float sum[4]; la_words4 words; };
+
+template <int n>
+__device__ __forceinline__ void la_take(float (&own)[n], const float (&part)[n])
+{
+#pragma unroll
+    for (int i = 0; i < n; ++i) own[i] = part[i];
+}
+
+template <int n>
+__device__ __forceinline__ void la_put_sums(la_u32 byte, const float (&part)[n])
+{
+#pragma unroll
+    for (int i = 0; i < n; i += 4) {
+        la_four_sums four = {{part[i], part[i + 1], part[i + 2], part[i + 3]}};
+        la_shared_store_b128(byte + 512 * i, four.words);
+    }
+}
+
+template <int n>
+__device__ __forceinline__ void la_add_sums(la_u32 byte, float (&own)[n])
+{
+#pragma unroll
+    for (int i = 0; i < n; i += 4) {
+        la_four_sums four;
+        four.words = la_shared_load_b128(byte + 512 * i);
+#pragma unroll
+        for (int j = 0; j < 4; ++j) own[i + j] += four.sum[j];
+    }
+}
+"""
+_TILE = "const int tile = (int)blockIdx.x{cluster} + turn * (blocks{cluster});\n"
+_GROUP = """\
 const int group = tile / {whole} * {together}, rest = tile % {whole};
-const int rows = {mt} - group < {together} ? {mt} - group : {together};
-const int row = {own}(group + rest % rows) * {rows}, column = rest / rows * {columns};
 """
 
 
@@ -353,7 +447,7 @@ class _Product:
         plans: Copies of A, B and D.
         a: Descriptors of A.
         b: Descriptors of B.
-        counts: Tiles in M (of all blocks of a cluster), in N, and steps in K.
+        counts: Tiles in M (of all blocks of a cluster), in N, and steps in K of a block.
         result: Type of D.
     """
 
@@ -370,30 +464,42 @@ class _Product:
         form, (mt, nt, kt) = self.form, self.counts
         numbers = Numbers()
         multiply = _multiply((self.a, self.b), form)
-        write = write_text(form.leaving, self.result, numbers)
-        store = (("loop[1]", "la_settle(acc);"), ("loop[3]", write), ("loop[5]", self._leave()))
+        loops = (Loop("math", (("loop[2]", multiply),), f"{kt}"), *self._results(numbers))
         start = numbers.declared().replace("    const", "const") + f"float acc[{form.accumulators}];"
+        start += f"\nfloat own[{form.leaving // 2}];" * (form.split > 1)
         threads = form.consumers * WARPS * WARP
         most = (REGISTERS - LOADER_REGISTERS * WARPS * WARP) // threads // 8 * 8
         workers = (
             Worker((Loop("load", self._load(), f"{kt}"),), WARPS, elected=True,
                    registers=LOADER_REGISTERS, turn=self._tile()),
             Worker(
-                (Loop("math", (("loop[2]", multiply),), f"{kt}"), Loop("store", store, f"{form.parts}", unroll=True)),
-                WARPS, form.consumers, registers=min(most, 240), start=start, turn=self._tile(),
+                loops, WARPS, form.consumers, registers=min(most, 240), start=start, turn=self._tile(),
             ),
         )  # fmt: skip
         plans = (("A", self.plans["A"]), ("B", self.plans["B"]), ("C0", self.plans["D"]))
         return Program(
-            self._pipeline(), workers, PARAMETERS, plans=plans, turns=tiles_of_block(mt * nt, form.cluster),
+            self._pipeline(), workers, PARAMETERS, plans=plans, turns=tiles_of_block(mt * nt, form.ctas),
             before=self._before() + "".join(numbers.tables),
         )  # fmt: skip
+
+    def _results(self, numbers: Numbers) -> tuple[Loop, ...]:
+        """What takes the sums of a tile and stores them."""
+        settle, split = ("loop[1]", "la_settle(acc);"), self.form.split > 1
+        write = write_text(self.form.leaving, self.result, numbers, *(("0", "own") if split else ("step", "acc")))
+        if split:
+            texts = zip((1, 4, 6, 8, 10), (*self._exchange(), write, self._leave()), strict=True)
+            store = [(f"loop[{place}]", text) for place, text in texts]
+        else:
+            store = [settle, ("loop[3]", write), ("loop[5]", self._leave())]
+        leave = Loop("store", tuple(store), f"{self.form.parts}", unroll=True)
+        return (Loop("take", (settle,), "1"), leave) if split else (leave,)
 
     def _pipeline(self) -> Pipeline:
         form = self.form
         a, b = self.plans["A"].expect_tx_bytes, form.cluster * self.plans["B"].expect_tx_bytes
         leaving = GROUP_ROWS * form.leaving * 2
-        return matmul_pipeline(form.stages, form.consumers, a, b, leaving, form.cluster, form.behind)
+        split = form.split, form.piece
+        return matmul_pipeline(form.stages, form.consumers, a, b, leaving, form.cluster, form.behind, *split)
 
     def _before(self) -> str:
         """Device functions."""
@@ -402,22 +508,31 @@ class _Product:
             mover(self.plans["B"], f"{self.name}_b", "Loads a tile of B.", self.form.cluster > 1),
             mover(self.plans["D"], f"{self.name}_d", "Stores a part of a result."),
         ]
-        return wgmma_prelude(self.a.problem.dtype, self.b.rows) + SETTLE + "".join(movers)
+        split = EXCHANGE * (self.form.split > 1)
+        return wgmma_prelude(self.a.problem.dtype, self.b.rows) + SETTLE + split + "".join(movers)
 
     def _tile(self) -> str:
-        """Where the tile of a turn is."""
-        form, (mt, nt, _) = self.form, self.counts
-        alone = form.cluster == 1
-        return _TILE.format(
-            whole=form.together * nt, together=form.together, mt=mt,
-            columns=form.columns, rows=form.cluster * form.rows,
-            own="" if alone else f"(int)la_cluster_rank() * {form.rows} + ",
-            cluster="" if alone else f" / {form.cluster}",
-        )  # fmt: skip
+        """Where the tile of a turn is; all divisors are constants, for the first copy waits for this."""
+        form, (mt, nt, _), together = self.form, self.counts, self.form.together
+        own = f"(int)la_cluster_rank() * {form.rows} + " * (form.cluster > 1)
+        text = _TILE.format(cluster=f" / {form.ctas}" * (form.ctas > 1))
+        whole, rest, first = together * nt, "rest", "group + "
+        if mt <= together:
+            rest, first, down, across = "tile", "", f"tile % {mt}", f"tile / {mt}"
+        elif tail := mt % together:
+            last = f"group + {together} > {mt}"
+            down, across = (f"({last} ? rest {op} {tail} : rest {op} {together})" for op in "%/")
+        else:
+            down, across = f"rest % {together}", f"rest / {together}"
+        text += _GROUP.format(whole=whole, together=together) if rest == "rest" else ""
+        row = f"{own}({first}{down}) * {form.cluster * form.rows}"
+        return f"{text}const int row = {row}, column = {across} * {form.columns};\n"
 
     def _load(self) -> tuple[tuple[str, str], ...]:
         """The copies of a step."""
         step = f"step * {self.a.problem.shape[1]}"
+        if self.form.split > 1:  # beyond the last column of K copies deliver zeros
+            step = f"((int)la_cluster_rank() * {self.counts[2]} + step) * {self.a.problem.shape[1]}"
         slot, column = "$B, $bar", "column"
         if self.form.cluster > 1:
             slot = f"$B + la_cluster_rank() * {self.plans['B'].expect_tx_bytes}, $bar, $mask"
@@ -430,10 +545,37 @@ class _Product:
             ("loop[3]", f"{self.name}_b(&map_b, {slot}, {second});"),
         )
 
+    def _exchange(self) -> list[str]:
+        """What a consumer does with partial sums: it keeps its own, sends the others', adds those that it gets."""
+        form = self.form
+        each, last = form.leaving // 2, form.split - 1
+        # the piece for the block d ranks further lies at d - 1, in the sender's memory and in the receiver's
+        send = f"""\
+#pragma unroll
+for (la_u32 to = 0; to < {form.split}; ++to) {{
+    const float (&part)[{each}] = *(float (*)[{each}])(acc + (step * {form.split} + to) * {each});
+    const la_u32 at = ((to - la_cluster_rank() - 1) & {last}) * {form.piece};
+    if (to == la_cluster_rank()) la_take(own, part);
+    else la_put_sums($P_byte + at + 16 * t, part);
+}}"""
+        copy = f"""\
+#pragma unroll
+for (la_u32 far = 0; far < {last}; ++far) {{
+    const la_u32 at = far * {form.piece}, to = (la_cluster_rank() + far + 1) & {last};
+    la_dsmem_copy($R + at, $P + at, {form.piece}, $bar, to);
+}}"""
+        add = f"""\
+#pragma unroll
+for (la_u32 far = 0; far < {last}; ++far) la_add_sums($R_byte + far * {form.piece} + 16 * t, own);"""
+        return [send, copy, add]
+
     def _leave(self) -> str:
         """The store of a part."""
         form = self.form
         across = form.columns // form.leaving
+        if form.split > 1:
+            part = f"step * {form.split} + (int)la_cluster_rank()"
+            return f"{self.name}_d(&map_d, $C, row + which * {GROUP_ROWS}, column + ({part}) * {form.leaving});"
         row = f"row + which * {form.rows // form.consumers} + step / {across} * {GROUP_ROWS}"
         return f"{self.name}_d(&map_d, $C, {row}, column + step % {across} * {form.leaving});"
 

@@ -10,9 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
+from layoutalg.codegen.pipeline.program import SLOT_ALIGN
 from layoutalg.ground.check import Checker
 from layoutalg.ground.record import Checked
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
+from layoutalg.targets.nvidia.tensormap.limits import MAX_SMEM_BYTES
 
 CHECK = Checker("LA945", "cannot generate this kernel")
 GROUP_ROWS: Final = 64
@@ -26,6 +28,11 @@ K_BYTES: Final = 32
 """Bytes of K of one ``wgmma``, of every type (PTX ISA 9.1, section 9.7.15.2)."""
 MOST_DEPTH: Final = 512
 SPANS: Final = {name: SWIZZLE_TABLE[name].span_bytes for name in ("128B", "64B", "32B")}
+SPAN: Final = SPANS["128B"]
+BARRIERS_BYTES: Final = 256
+"""Room for barriers, 16 bytes a slot, and the word of waits that gave up."""
+ROOM: Final = MAX_SMEM_BYTES - SLOT_ALIGN - BARRIERS_BYTES
+"""Bytes of shared memory for the ring and results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +51,14 @@ class Form(Checked, code="LA945"):
         depth: Bytes of K of a step, a multiple of 32; 0: the span of the swizzle.
         swizzle: Of tiles of A and B: 128B, 64B, 32B. A span that divides the rows of a K-major operand leaves no step
             half empty.
+        split: Blocks of a cluster that share the K of one tile, a power of two: each multiplies a part of K, then they
+            exchange partial sums through shared memory, and each stores a part of the columns. Not with ``cluster``.
 
     Example:
         >>> Form(128, 256, cluster=2).accumulators, Form(128, 256, swizzle="64B").step_bytes
         (128, 64)
+        >>> Form(64, 128, 1, 32, split=4).exchanged
+        24576
     """
 
     rows: int
@@ -60,6 +71,7 @@ class Form(Checked, code="LA945"):
     together: int = 16
     depth: int = 0
     swizzle: str = "128B"
+    split: int = 1
 
     def _validate(self) -> None:
         CHECK.integer(self.consumers, "consumers", 1, 4)
@@ -74,6 +86,11 @@ class Form(Checked, code="LA945"):
             raise CHECK.malformed("leaving", rule, leaving)
         if CHECK.integer(self.cluster, "cluster", 1, 9) & (self.cluster - 1) or self.columns % (16 * self.cluster):
             raise CHECK.malformed("cluster", f"must be a power of two that divides {self.columns // 16}", self.cluster)
+        if CHECK.integer(self.split, "split", 1, 9) & (self.split - 1) or (self.split > 1 and self.cluster > 1):
+            raise CHECK.malformed("split", "must be 1, 2, 4 or 8, and 1 with a cluster", self.split)
+        if self.split > 1 and (self.rows != step or self.columns % (self.split * leaving)):
+            rule = f"must be 1, or leave {leaving} columns of {self.columns} per block, with 64 rows per consumer"
+            raise CHECK.malformed("split", rule, self.split)
         CHECK.integer(self.behind, "behind", 0, 2)
         if CHECK.integer(self.stages, "stages", 0, 9) == 1:
             raise CHECK.malformed("stages", "must be 0, or 2 to 8", self.stages)
@@ -95,7 +112,32 @@ class Form(Checked, code="LA945"):
     @property
     def parts(self) -> int:
         """Parts in which a consumer's results leave."""
-        return self.rows // GROUP_ROWS // self.consumers * (self.columns // self.leaving)
+        return self.rows // GROUP_ROWS // self.consumers * (self.columns // (self.leaving * self.split))
+
+    @property
+    def shared_columns(self) -> int:
+        """Columns of B that a block loads, for all blocks of a cluster."""
+        return self.columns // self.cluster
+
+    @property
+    def ctas(self) -> int:
+        """Blocks of a cluster."""
+        return self.cluster * self.split
+
+    @property
+    def piece(self) -> int:
+        """Bytes of the partial sums that a consumer sends to one block at once."""
+        return GROUP_ROWS * self.leaving * 4
+
+    @property
+    def exchanged(self) -> int:
+        """Bytes of partial sums that a consumer sends at once, and receives."""
+        return (self.split - 1) * self.piece
+
+    @property
+    def leaving_bytes(self) -> int:
+        """Bytes of shared memory that results need on their way out."""
+        return self.consumers * (GROUP_ROWS * self.leaving * 2 + 2 * self.exchanged)
 
 
 TIMES: Final[dict[Form, tuple[float, float, float]]] = {
@@ -115,8 +157,70 @@ TIMES: Final[dict[Form, tuple[float, float, float]]] = {
 """Microseconds of a step of 128 bytes of K, with rows at multiples of ``LINE_BYTES`` and otherwise, and of a tile."""
 
 
+CLUSTERS: Final = {1: UNITS, 2: UNITS // 2, 4: 32, 8: 16}
+"""Clusters of so many blocks that run at once. Reasoned: multiprocessors come in groups of 16 or 18, which no cluster
+leaves; ``benchmarks/device.py products`` prints what the driver says."""
+LAUNCH: Final = 3.0
+"""Microseconds of a launch that does nothing, reasoned: what is fetched and set up before the first copy, and the last
+store."""
+ROUND: Final = 1.2
+"""Microseconds of an exchange of partial sums beside its bytes, reasoned: two crossings of a cluster at about 0.3, two
+fences, the barriers of a role."""
+SENT: Final = 24.0
+"""Bytes that a block sends to others of its cluster in a nanosecond, reasoned."""
+UNTIMED: Final[dict[Form, tuple[float, float, float]]] = {
+    Form(192, 128, 3, 64, behind=1): (0.50, 0.72, 1.2),
+    Form(192, 128, 3, 64, cluster=2, behind=1, together=8): (0.51, 0.58, 1.2),
+    Form(192, 64, 3, 64, behind=1): (0.38, 0.58, 0.8),
+    Form(192, 64, 3, 64, cluster=2, behind=1, together=8): (0.39, 0.51, 0.8),
+    Form(128, 96, 2, 48, behind=1): (0.33, 0.50, 0.9),
+    Form(128, 96, 2, 48, cluster=2, behind=1, together=8): (0.34, 0.40, 0.9),
+    Form(128, 64, 2, 64, behind=1): (0.26, 0.44, 0.6),
+    Form(64, 192, 1, 64, behind=1): (0.32, 0.58, 0.9),
+    Form(64, 64, 1, 64, behind=1): (0.17, 0.29, 0.4),
+    Form(64, 32, 1, 32, behind=1): (0.13, 0.22, 0.4),
+}
+"""As ``TIMES``, but reasoned from it: a step takes the multiplies of its tile or its bytes, and a little more; with
+rows anywhere 2.3 ns for each row that a block loads."""
+
+
+def _splits() -> Iterator[tuple[Form, tuple[float, float, float]]]:
+    """Forms whose blocks share K, with reasoned times: steps as without, tiles longer by the exchange."""
+    for form, (aligned, other, tile) in (TIMES | UNTIMED).items():
+        if form.cluster > 1:
+            continue
+        for split in (2, 4, 8):
+            fits = [
+                each
+                for leaving in (16, 32, 48, 64, 128)
+                if form.columns % (split * leaving) == 0
+                for each in [replace(form, leaving=leaving, split=split)]
+                if least_stages(each) <= stages_of(each)
+            ]
+            if fits:
+                best = fits[-1]  # the fewest rounds
+                sent = best.consumers * best.exchanged * best.parts / 1000 / SENT
+                yield best, (aligned, other, tile + ROUND * best.parts + sent)
+
+
+def stages_of(form: Form) -> int:
+    """Return the stages that shared memory holds beside results."""
+    return (ROOM - form.leaving_bytes) // ((form.rows + form.columns) * form.step_bytes)
+
+
+def least_stages(form: Form) -> int:
+    """Return the stages below which copies would not keep up: 3 of large tiles, 4 of the others."""
+    return 3 if form.rows * form.columns >= 128 * 128 else 4
+
+
+REASONED: Final[dict[Form, tuple[float, float, float]]] = UNTIMED | dict(_splits())
+"""As ``TIMES``, for forms that no device has timed yet."""
+
+
 def forms(shape: tuple[int, int, int], element_bytes: int, even: bool) -> list[tuple[float, Form]]:
     """Return the forms, best first, with the microseconds that they should take on the chip of ``TIMES``.
+
+    Where blocks share K, a tile takes the steps of one block and an exchange of partial sums; each has a step.
 
     Args:
         shape: (M, N, K).
@@ -125,25 +229,36 @@ def forms(shape: tuple[int, int, int], element_bytes: int, even: bool) -> list[t
 
     Example:
         >>> best = forms((4096, 4096, 4096), 2, True)[0][1]
-        >>> best.rows, best.columns, best.cluster
-        (128, 256, 1)
+        >>> best.rows, best.columns, best.cluster, best.split
+        (128, 256, 1, 1)
         >>> forms((1000, 1000, 1000), 2, False)[0][1].rows
         64
+        >>> forms((512, 512, 8192), 2, True)[0][1].split
+        4
     """
     return sorted(_timed(shape, element_bytes, even), key=lambda each: each[0])
 
 
 def _timed(shape: tuple[int, int, int], element_bytes: int, even: bool) -> Iterator[tuple[float, Form]]:
+    for form, (aligned, other, tile) in (TIMES | REASONED).items():
+        turns, steps = work(form, shape, element_bytes)
+        if form.split > -(-shape[2] * element_bytes // form.step_bytes):
+            continue
+        yield LAUNCH + turns * (steps * (aligned if even else other) + tile), form
+
+
+def work(form: Form, shape: tuple[int, int, int], element_bytes: int) -> tuple[int, int]:
+    """Return the tiles that the busiest block takes, and its steps in each.
+
+    Example:
+        >>> work(Form(64, 128, 1, 32, split=4), (512, 512, 8192), 2)
+        (1, 32)
+    """
     m, n, k = shape
-    steps = -(-k * element_bytes // LINE_BYTES)
-    for form, (aligned, other, tile) in TIMES.items():
-        tiles = -(-m // (form.rows * form.cluster)) * -(-n // form.columns)
-        turns = -(-tiles // (UNITS // form.cluster))
-        yield turns * (steps * (aligned if even else other) + tile), form
+    tiles = -(-m // (form.rows * form.cluster)) * -(-n // form.columns)
+    return -(-tiles // CLUSTERS[form.ctas]), -(-k * element_bytes // (form.step_bytes * form.split))
 
 
-def fitted(form: Form, stage_bytes: int, leaving_bytes: int, room: int) -> Form:
+def fitted(form: Form) -> Form:
     """Return the form with as many stages as shared memory holds, at most 8."""
-    if form.stages:
-        return form
-    return replace(form, stages=max(2, min(8, (room - leaving_bytes) // stage_bytes)))
+    return form if form.stages else replace(form, stages=max(2, min(8, stages_of(form))))

@@ -132,14 +132,15 @@ def origins(tile: Sequence[int], order: Sequence[int], counts: Sequence[int]) ->
     return ", ".join([found[dim] for dim in range(len(tile))])
 
 
-def tiles_of_block(tiles: int, cluster: int = 1) -> str:
+def tiles_of_block(tiles: int | str, cluster: int = 1) -> str:
     """Return the C expression of how many tiles a persistent block takes, or a cluster of blocks together.
 
     Example:
         >>> tiles_of_block(64)
-        '(64 - (int)blockIdx.x + blocks - 1) / blocks'
+        'blocks >= 64 ? (int)blockIdx.x < 64 : (64 - (int)blockIdx.x + blocks - 1) / blocks'
     """
-    if cluster == 1:
-        return f"({tiles} - (int)blockIdx.x + {PERSISTENT_GRID} - 1) / {PERSISTENT_GRID}"
-    clusters = f"({PERSISTENT_GRID} / {cluster})"
-    return f"({tiles} - (int)blockIdx.x / {cluster} + {clusters} - 1) / {clusters}"
+    # nobody has to divide before his first copy if all tiles run at once
+    block, blocks = ("(int)blockIdx.x", PERSISTENT_GRID) if cluster == 1 else (
+        f"(int)blockIdx.x / {cluster}", f"({PERSISTENT_GRID} / {cluster})"
+    )  # fmt: skip
+    return f"{blocks} >= {tiles} ? {block} < {tiles} : ({tiles} - {block} + {blocks} - 1) / {blocks}"

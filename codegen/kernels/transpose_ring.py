@@ -91,7 +91,7 @@ def transpose_ring_kernel(
     name = f"la_transpose_{rows}x{cols}_b{8 * size}_tma" if name is None else checked_name(name)
     order = (0, 1) if down else (1, 0)
     numbers = Numbers()
-    loads, stores, served = _turning((height, width), size, threads, numbers, target)
+    loads, stores, served = turning((height, width), size, threads, numbers, target)
     origin = f"const int tile = (int)blockIdx.x + k * {PERSISTENT_GRID};\n"
     into = origins((width, height), tuple(1 - dim for dim in order), counts[::-1])
     bodies = (
@@ -160,7 +160,7 @@ def _swizzled(rows: IntArray, chunks: IntArray, height: int) -> IntArray:
     return chunks // 8 * (height * SPAN) + rows * SPAN + (chunks % 8 ^ rows % 8) * CHUNK
 
 
-def _turning(
+def turning(
     tile: tuple[int, int], size: int, threads: int, numbers: Numbers, target: str
 ) -> tuple[list[str], list[str], tuple[Served, ...]]:
     """Statements that load a thread's blocks, those that transpose and store them, and the turns of the banks."""

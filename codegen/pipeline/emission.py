@@ -148,12 +148,11 @@ def emit(
     lines += ["Pipeline: " + (f"safe for every N >= {program.pipeline.least}" if proof else "NOT PROVED") + "."]
     lines += str(program.pipeline).splitlines()[1:]
     lines += [f"Every op is delayed at random, seed {delays}: for tests."] * (delays is not None)
-    inits = []
+    maps = [name for kind, name in program.parameters if kind == MAP_TYPE]
+    inits = [f"        la_prefetch_tensor_map(&{name});\n" for name in maps]  # first: it takes longest
     for barrier, ring in program.pipeline.barriers:
         each = f"la_mbarrier_init(shared + {memory.barriers[barrier]} + {BARRIER_BYTES} * slot, {ring.count});"
         inits.append(f"        for (int slot = 0; slot < {ring.slots}; ++slot) {each}  // {barrier}\n")
-    maps = [name for kind, name in program.parameters if kind == MAP_TYPE]
-    inits += [f"        la_prefetch_tensor_map(&{name});\n" for name in maps]
     prelude = TENSOR_PRELUDE + PIPELINE_PRELUDE + CLUSTER_PRELUDE * (program.pipeline.cluster > 1)
     used = {op.op for role in program.pipeline.roles for _, _, op in role.ops()}
     prelude += NAMED_PRELUDE * ("bar_arrive" in used) + CP_ASYNC_PRELUDE * ("cp_async" in used)
@@ -274,6 +273,9 @@ class _Threads:
 def _mask(op: Op) -> str:
     """The CTAs that an op reaches, a bit each, as a C expression."""
     masks = [sum([1 << rank for rank in ranks]) for ranks in op.reaches]
+    everyone = (1 << len(masks)) - 1
+    if len(masks) > 1 and masks == [everyone - (1 << rank) for rank in range(len(masks))]:
+        return f"({everyone:#x}u ^ 1u << la_cluster_rank())"
     found = f"{masks[-1]:#x}u"
     for cta, mask in enumerate(masks[:-1]):
         found = f"(la_cluster_rank() == {cta} ? {mask:#x}u : {found})"
@@ -300,6 +302,8 @@ class _Writer:
     def __init__(self, program: Program, memory: Memory, delays: int | None) -> None:
         self.program, self.memory, self.delays, self.places = program, memory, delays, itertools.count()
         self.rings, self.registers = program.pipeline.rings, program.pipeline.registers
+        ops = [op for role in program.pipeline.roles for _, _, op in role.ops()]
+        self.shared = {op.bar for op in ops if op.reaches}  # barriers that other CTAs act on
         self.waits: list[tuple[str, str]] = []
         named = {op.id for role in program.pipeline.roles for _, _, op in role.ops() if op.is_named}
         self.free = [number for number in range(1, MOST_NAMED) if number not in named]  # 0 is that of __syncthreads
@@ -452,7 +456,8 @@ class _Role:
                 last = condition
             inside = " " * (by + 4 * bool(condition))
             if not private:
-                self._name_slot(part, op, current)
+                for ring in (op.buf, op.src):
+                    self._name_slot(part, op, ring, current)
             for line in (
                 self._body(f"{part}[{place}]", op, current)  # threads do not meet about registers of their own
                 if private
@@ -501,15 +506,15 @@ class _Role:
             first = f"({''.join([f'which == {which} ? {bar} : ' for which, bar in enumerate(bars[:-1])])}{first})"
         return f"barriers + {first} + {BARRIER_BYTES} * {slot}" if slot != "0" else f"barriers + {first}"
 
-    def _name_slot(self, part: Part, op: Op, current: dict[str, str]) -> None:
+    def _name_slot(self, part: Part, op: Op, ring: str, current: dict[str, str]) -> None:
         """Note the address of the slot that an op names."""
-        if not op.buf:
+        if not ring:
             return
-        first, stride = self.writer.memory.buffers[op.buf]
-        depth = self.writer.rings[op.buf]
-        slot, _ = self._slot(part, op, op.buf)
-        mine = self.worker.equal and op.buf.endswith("0")
-        name = (op.buf[:-1] if mine else op.buf).replace(".", "_")
+        first, stride = self.writer.memory.buffers[ring]
+        depth = self.writer.rings[ring]
+        slot, _ = self._slot(part, op, ring)
+        mine = self.worker.equal and ring.endswith("0")
+        name = (ring[:-1] if mine else ring).replace(".", "_")
         parts = [f"{first}"] if first else []
         parts += [f"{stride} * {slot}"] if slot != "0" else []
         parts += [f"{stride * depth} * which"] if mine else []
@@ -536,7 +541,7 @@ class _Role:
             parity = f"{1 - int(parity)}" if turned and parity.isdigit() else f"{parity} ^ 1" if turned else parity
             self.writer.waits.append((", ".join(self.worker.names(self.loop)), str(op)))
             k = self.k if part != "pre" else "0"
-            how = "_cluster" if self.writer.program.pipeline.cluster > 1 else ""
+            how = "_cluster" if op.bar in self.writer.shared else ""
             lines.append(f"la_wait_phase{how}({bar}, {parity}, {len(self.writer.waits)}, {k}, gave_up);")
         elif op.op == "arrive":
             lines += ["la_sync_warp();"] if per_warp else []
@@ -567,7 +572,7 @@ class _Role:
         elif op.op == "bulk_wait":
             lines.append(f"{issuer}la_store_wait_read<{op.n}>();")
         elif where in self.bodies:
-            names = current | ({"bar": f"({bar})"} if bar else {}) | ({"mask": _mask(op)} if op.multicast else {})
+            names = current | ({"bar": f"({bar})"} if bar else {}) | ({"mask": _mask(op)} if op.reaches else {})
             lines += self._body(where, op, names)
         return lines
 

@@ -23,7 +23,7 @@ WARP = 32
 MOST_WARPS = 32
 SLOT_ALIGN = 1024
 """Alignment of slots: the period of the widest swizzle (PTX ISA 9.1, section 5.5.7)."""
-ISSUED = ("tma_load", "tma_store")
+ISSUED = ("tma_load", "dsmem_copy", "tma_store")
 """Copies that one thread starts for all."""
 BODIES = (*ISSUED, "cp_async", "read", "write", "mma", "mma_wait")
 """Ops that have text of their own; that of ``mma_wait`` comes behind it, that of ``mma`` does its ``mma_write`` too."""
@@ -132,6 +132,7 @@ class Program(Checked, code="LA985"):
                 self._loop(worker, loop, named)
                 self._accumulators(worker, loop, named)
             self._copies([roles[worker.names(loop)[0]] for loop in worker.loops])
+        self._turns()
         for name, plan in self.plans:
             self._plan(name, upheld(plan))
         if sum([worker.all_warps for worker in self.workers]) > MOST_WARPS:
@@ -163,10 +164,9 @@ class Program(Checked, code="LA985"):
             raise CHECK.malformed(roles[0].name, "must run N times, and begin with its loop, as one of several", "")
         if not self.turns and len(worker.loops) > 1:
             raise CHECK.malformed("turns", "must be stated where roles alternate", self.turns)
-        if loop is not worker.loops[0] and any(op.op in ("wait", "bar_sync") for op in places.values()):
-            raise CHECK.malformed(
-                loop.role, "must not wait for barriers: it runs between iterations of another role", ""
-            )
+        if loop is not worker.loops[0] and any(op.op == "bar_sync" for op in places.values()):
+            rule = "must not wait at named barriers: it runs between iterations of another role"
+            raise CHECK.malformed(loop.role, rule, "")
 
     def _unfit(self, worker: Worker, role: Role, op: Op) -> str:
         """What an op would have to be for a worker to run it; empty if it can."""
@@ -175,6 +175,8 @@ class Program(Checked, code="LA985"):
             return "must be mma_wait and arrive: it is tcgen05.commit, and tcgen05 is not emitted"
         if op.op in ("arrive_tx", "expect") and op.to:
             return "must be for the own barrier"
+        if op.op == "arrive" and len(op.to) > 1 and any(list(ranks) != sorted(ranks) for ranks in op.to):
+            return "must have CTAs in ascending order"
         if op.op == "arrive" and worker.elected and op.n > 1 and op.to:
             return "must arrive once in other blocks"
         if op.op == "arrive" and not worker.elected and op.n not in whole:
@@ -202,6 +204,42 @@ class Program(Checked, code="LA985"):
             rule = f"must not copy by the threads of {users[0]}, whose groups it would count"
             raise CHECK.malformed(users[1], rule, users)
 
+    def _turns(self) -> None:
+        """Roles that take turns may wait for each other where no circle can come of it.
+
+        The document lets all roles run at once. Here the roles at place p of a worker's loops begin a turn when those
+        at p - 1 are through. If barriers join only roles at equal places that run equally many iterations in a turn,
+        and a wait only needs what its own and earlier iterations do, then whatever a role at place p of turn t waits
+        for is at p and of a turn up to t: by induction over (t, p) all of it happens, as it does in the document.
+        """
+        roles = {role.name: role for role in self.pipeline.roles}
+        found = [
+            (place, loop.steps, roles[name])
+            for worker in self.workers
+            for place, loop in enumerate(worker.loops)
+            for name in worker.names(loop)
+        ]
+        if not any(place and op.op == "wait" for place, _, role in found for _, _, op in role.ops()):
+            return
+        rings = self.pipeline.rings
+        ends: dict[str, list[tuple[int, str, str, bool, int | None]]] = {}
+        for place, steps, role in found:
+            for part, at, op in role.ops():
+                if bar := op.bar or f"bar {op.id}" * op.is_named:
+                    moves = part != "pre" and op.idx_abs is None and not op.flip
+                    far = op.off + op.ph * rings.get(op.bar, 1) if moves else None
+                    waits = op.op in ("wait", "bar_sync")
+                    ends.setdefault(bar, []).append((place, steps, f"{role.name}.{part}[{at}]", waits, far))
+        for bar, joined in ends.items():
+            first = joined[0]
+            for place, steps, where, waits, far in joined:
+                if (place, steps) != first[:2] or far is None:
+                    rule = f"must run as {first[2]} does, which has {bar} too: some role waits between those of another"
+                    raise CHECK.malformed(where, rule, steps)
+                late = [other for *_, other, is_wait, from_ in joined if waits and not is_wait and (from_ or 0) < far]
+                if late:
+                    raise CHECK.malformed(where, f"must not need what {late[0]} does in a later iteration", bar)
+
     def _accumulators(self, worker: Worker, loop: Loop, roles: list[Role]) -> None:
         """The proof covers the waits for multiplies only if the pipeline states what they write and who reads it."""
         registers = self.pipeline.registers
@@ -225,15 +263,15 @@ class Program(Checked, code="LA985"):
         buffers = dict(self.pipeline.buffers)
         found: list[tuple[str, int, str, dict[str, object]]] = []
         for part, place, op in role.ops():
-            rest: dict[str, object] = {key: value for key, value in op.to_json().items() if key != "buf"}
+            rest: dict[str, object] = {key: value for key, value in op.to_json().items() if key not in ("buf", "src")}
             if op.bar:
                 rest["bar"] = self.pipeline.rings[op.bar]
             if op.op == "arrive" and rest["bar"] == 1 and op.off > 0:
                 del rest["off"]
-            if op.buf:  # those of equal roles follow each other
-                mine = which * op.buf.endswith(str(which))
-                ring = buffers[op.buf]
-                rest["buf"] = list(buffers).index(op.buf) - mine, ring.slots, ring.bytes
+            for entry in [name for name in (op.buf, op.src) if name]:  # those of equal roles follow each other
+                mine = which * entry.endswith(str(which))
+                ring = buffers[entry]
+                rest[own(entry, which)] = list(buffers).index(entry) - mine, ring.slots, ring.bytes
             found.append((part, place, own(op.buf, which), rest))
         return found
 

@@ -19,12 +19,12 @@ from layoutalg.codegen.pipeline.steps import Step, steps
 from layoutalg.codegen.pipeline.thread import RANK_SHIFT, Event, Thread, Value
 from layoutalg.codegen.pipeline.walk import ACCESSES, ASYNC, COMPARED, At, DifferenceError, Done, Mark, Walk
 from layoutalg.ground.refusal import Broken
-from layoutalg.proofs.pipeline.document import COUNTED, MOST_OPS, Pipeline, Role
+from layoutalg.proofs.pipeline.document import COPIES, COUNTED, MOST_OPS, Pipeline, Role
 from layoutalg.proofs.pipeline.expansion import Meeting, expanded
 
 LANES = (0, 1, 31)
 """The lanes of each warp that are run: lane 0 is the one that ``elect`` chooses, lane 1 stands for those up to 30."""
-_SIGNALS = ("arrive", "arrive_tx", "tma_load", "tma_store")
+_SIGNALS = ("arrive", "arrive_tx", *COPIES, "tma_store")
 _AFTER = {"read": ("write",), "mma": ("write",), "write": ("read", "write"), "cp_async": ("read", "write")}
 _TOUCHES = ("read", "write", "mma_wait", "cp_async_wait", "proxy_fence")
 _NAMED = 1 << RANK_SHIFT - 1
@@ -270,7 +270,8 @@ class Comparison:
                 continue
             near = self.rank + 1 << RANK_SHIFT if not event.kind.startswith("bar") else 0
             address, barrier = (at if at >> RANK_SHIFT else at + near for at in (event.address, event.barrier))
-            numbers = tuple([near + (at or 0) for at in event.numbers]) if event.kind == "mma" else event.numbers
+            inside = event.kind in ("mma", "dsmem_copy")  # coordinates are no addresses
+            numbers = tuple([near + (at or 0) for at in event.numbers]) if inside else event.numbers
             reached = [to for to in range(self.cluster) if event.kind == "tma_load" and event.value >> to & 1]
             for to in reached or [self.rank]:
                 far = to - self.rank << RANK_SHIFT
@@ -346,13 +347,15 @@ class Comparison:
         """An event with the names of barriers and slots."""
         if event is None:
             return "nothing"
-        bar = self.barriers.get(event.barrier if event.kind == "tma_load" else event.address)
+        bar = self.barriers.get(event.barrier if event.kind in COPIES else event.address)
         places = event.numbers if event.kind == "mma" else (event.address,)
+        places = (*event.numbers, event.address) if event.kind == "dsmem_copy" else places
         told = [f"{slot[0]}[{slot[1]}]" for at in places if (slot := self.slot_at(at or 0))]
         told += [f"{bar[0]}[{bar[1]}]"] if bar else []
         if event.address and not told:
             told = [f"byte {event.address - self.base(self.rank)}"]
-        words = {"wait": "parity {}", "arrive_tx": "{} bytes", "expect": "{} bytes", "init": "count {}"}
+        words = {"wait": "parity {}", "init": "count {}"}
+        words |= dict.fromkeys(("arrive_tx", "expect", "dsmem_copy"), "{} bytes")
         words |= dict.fromkeys(("mma_wait", "bulk_wait", "cp_async_wait"), "{} groups open")
         told += [words[event.kind].format(event.value)] if event.kind in words else []
         return f"{event.kind} {', '.join(told)}".strip()

@@ -9,7 +9,7 @@ from layoutalg.proofs.pipeline.document import Op, Part, Pipeline, Role
 
 
 class Step(NamedTuple):
-    """An op of a role in one iteration: its place, k, the op, the slots and the parity."""
+    """An op of a role in one iteration: its place, k, the op, the slots, the parity, and the slot that a copy reads."""
 
     place: str
     k: int
@@ -17,10 +17,12 @@ class Step(NamedTuple):
     bar: int = 0
     buf: int = 0
     parity: int = 0
+    src: int = 0
 
     def __str__(self) -> str:
         op = self.op
-        told = [f"{op.buf}[{self.buf}]"] * bool(op.buf) + [f"{op.bar}[{self.bar}]"] * bool(op.bar)
+        told = [f"{op.src}[{self.src}]"] * bool(op.src) + [f"{op.buf}[{self.buf}]"] * bool(op.buf)
+        told += [f"{op.bar}[{self.bar}]"] * bool(op.bar)
         told += [f"parity {self.parity}"] * (op.op == "wait") + [f"{op.bytes} bytes"] * (
             op.op in ("expect", "arrive_tx")
         )
@@ -65,6 +67,6 @@ def _part(pipeline: Pipeline, role: Role, part: Part, ks: Iterable[int], trip: i
                 continue
             if index < 0 and op.op != "wait" and (op.bar or op.buf):
                 continue
-            bar, buf = rings.get(op.bar, 1), rings.get(op.buf, 1)
+            bar, buf, src = rings.get(op.bar, 1), rings.get(op.buf, 1), rings.get(op.src, 1)
             parity = (index // bar + op.ph + op.flip) % 2
-            yield Step(f"{role.name}.{part}[{place}]", k, op, index % bar, index % buf, parity)
+            yield Step(f"{role.name}.{part}[{place}]", k, op, index % bar, index % buf, parity, index % src)

@@ -46,7 +46,8 @@ class Event(NamedTuple):
 
     ``address`` is a shared address: of a barrier, a slot or the source of a store. ``value`` is a parity, a count, a
     number of bytes, of groups, of threads or a mask. ``barrier`` and ``numbers`` are those of a copy (barrier,
-    coordinates) or of a multiply (the addresses of its descriptors); ``name`` is the parameter that holds the map.
+    coordinates, or its source in shared memory) or of a multiply (the addresses of its descriptors); ``name`` is the
+    parameter that holds the map.
     """
 
     kind: str
@@ -82,6 +83,11 @@ _EVENTS: Final[Sequence[tuple[str, str, Mapping[str, int]]]] = (
         {"address": 0, "name": 1, "barrier": 2, "value": 3},
     ),
     (rf"cp\.async\.bulk\.shared::\w+\.global\.{_TX}(\.L2.*)?", "tma_load", {"address": 0, "barrier": 3}),
+    (
+        rf"cp\.async\.bulk\.shared::cluster\.shared::cta\.{_TX}",
+        "dsmem_copy",
+        {"address": 0, "source": 1, "value": 2, "barrier": 3},
+    ),
     (r"cp\.(reduce\.)?async\.bulk\.tensor\..*bulk_group.*", "tma_store", {"name": 0, "address": 1}),
     (r"cp\.(reduce\.)?async\.bulk\.global\.shared::cta\.bulk_group.*", "tma_store", {"address": 1}),
     (r"cp\.async\.commit_group", "cp_async_commit", {}),
@@ -294,6 +300,8 @@ def _noted(kind: str, entries: Mapping[str, int], thread: Thread, now: Instructi
         elif entry == "numbers":  # the operands after the accumulator: registers of A, or a descriptor; one of B
             starts = [place for place in (1, 2) if now.operands[place][0] != "{"]
             found["numbers"] = tuple([(thread.operand(now, place) & 0x3FFF) << 4 for place in starts])
+        elif entry == "source":
+            found["numbers"] = (thread.operand(now, place),)
         elif place < len(now.operands):
             found[entry] = thread.operand(now, place)
     if kind == "wait":  # the first look is always too early: who does not look again does not wait

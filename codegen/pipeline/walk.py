@@ -9,15 +9,16 @@ from layoutalg.codegen.pipeline.program import WARP
 from layoutalg.codegen.pipeline.steps import Step
 from layoutalg.codegen.pipeline.thread import Event
 from layoutalg.ground.refusal import Broken
+from layoutalg.proofs.pipeline.document import COPIES
 
 if TYPE_CHECKING:
     from layoutalg.codegen.pipeline.reread import Comparison
 
 WARPGROUP = 4
-LOADS, STORES = ("expect", "arrive_tx", "tma_load"), ("tma_store", "bulk_commit", "bulk_wait")
+LOADS, STORES = ("expect", "arrive_tx", *COPIES), ("tma_store", "bulk_commit", "bulk_wait")
 ASYNC = ("cp_async_commit", "cp_async_wait", "cp_async_arrive")
 ALL = ("wait", "mma", "mma_commit", "mma_wait")
-RUNS = ("tma_load", "tma_store", "mma")
+RUNS = (*COPIES, "tma_store", "mma")
 ACCESSES = ("read", "write", "cp_async")
 COMPARED = ("arrive", *ALL, *LOADS, *STORES, *ASYNC)
 
@@ -75,6 +76,7 @@ class Walk:
         self.arrives = set(bars) if named >= set(bars) else named | set(bars)
         self.done, self.place, self.accessed, self.warp_bars, self.fenced = Done(), 0, 0, 0, False
         self.run_of: dict[int, set[int]] = {}  # the open run of copies or multiplies: addresses of each step
+        self.read_of: dict[int, list[tuple[int, int]]] = {}  # of copies from shared memory: sources and bytes
 
     def performs(self, step: Step) -> bool:
         """Whether this thread has to do the step."""
@@ -169,17 +171,34 @@ class Walk:
             for place, addresses in self.run_of.items():
                 step = self.wanted[place]
                 here = (step.op.buf, step.buf)
-                if event.kind == "tma_load" and bar != (step.op.bar, step.bar):
+                if event.kind in COPIES and bar != (step.op.bar, step.bar):
                     continue
                 if slot is None and event.kind != "mma" and here not in self.all.places:
-                    sizes = {name: ring.bytes for name, ring in self.all.pipeline.buffers}
-                    self.all.add(here, address or 0, max(1, sizes[step.op.buf] or step.op.bytes or 0))
+                    self.found(step, step.op.buf, step.buf, address or 0)
                     slot = here
                 if slot == here and (event.kind == "mma" or address not in addresses):
+                    if step.op.src:
+                        self.reads(place, event)
                     addresses.add(address or 0)
                     break
             else:
                 raise self.differs("another slot or barrier than the document's", self.wanted[min(self.run_of)], event)
+
+    def found(self, step: Step, buffer: str, slot: int, address: int) -> None:
+        """Its first copy tells where a slot is."""
+        sizes = {name: ring.bytes for name, ring in self.all.pipeline.buffers}
+        self.all.add((buffer, slot), address, max(1, sizes[buffer] or step.op.bytes or 0))
+
+    def reads(self, place: int, event: Event) -> None:
+        """A copy reads the slot that its op names."""
+        step, source = self.wanted[place], event.numbers[0] or 0
+        named = step.op.src, step.src
+        if named not in self.all.places and self.all.slot_at(source) is None:
+            self.found(step, *named, source)
+        for first, slot in ((source, named), (event.address, (step.op.buf, step.buf))):
+            if {self.all.slot_at(first), self.all.slot_at(first + event.value - 1)} != {slot}:
+                raise self.differs("it copies beyond the document's slots", step, event, "EMIT_SLOT")
+        self.read_of.setdefault(place, []).append((source - self.all.places[named], event.value))
 
     def close(self) -> None:
         """A run of copies or multiplies ends: each of its ops had some, as many and at the same places as before."""
@@ -189,6 +208,12 @@ class Walk:
                 raise self.differs("an op is missing", step, None)
             start = self.all.places[(step.op.buf, step.buf)]
             shape = tuple(sorted([address - start for address in addresses]))
+            pieces = sorted(self.read_of.pop(place, ()))
+            sizes = {name: ring.bytes for name, ring in self.all.pipeline.buffers}
+            size = sizes.get(step.op.buf, 0) if step.op.bytes is None else step.op.bytes
+            if step.op.src and sum([many for _, many in pieces]) != size:
+                raise self.differs("it copies other than the document's bytes", step, None)
+            shape += tuple([each for piece in pieces for each in piece])
             known = self.all.shapes.setdefault((step.place, self.at[0] // WARPGROUP), shape)
             if shape != known:
                 because = f"{step.op.op} at bytes {shape} of the slot, elsewhere at {known}"

@@ -10,7 +10,7 @@ from layoutalg.ask.facts import Fact, said
 from layoutalg.ground.errors import RepresentabilityError
 from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.pipeline.decision import Proved, Refuted, verify
-from layoutalg.proofs.pipeline.document import WRITES, Pipeline
+from layoutalg.proofs.pipeline.document import COPIES, Pipeline
 from layoutalg.proofs.pipeline.expansion import expanded
 from layoutalg.proofs.pipeline.graph import Graph, Instances, graph_of
 from layoutalg.proofs.pipeline.obligations import Shown
@@ -120,7 +120,7 @@ def _barrier(graph: Graph, name: str) -> tuple[list[str], dict[str, object]]:
 def _adds(pipeline: Pipeline, use: Instances) -> tuple[int, int, int]:
     """Return the arrivals, expected bytes and delivered bytes of an op."""
     op = use.op
-    if op.op == "tma_load":
+    if op.op in COPIES:
         return 0, 0, dict(pipeline.buffers)[op.buf].bytes if op.bytes is None else op.bytes
     return op.arrivals, (op.bytes or 0) if op.op in ("expect", "arrive_tx") else 0, 0
 
@@ -154,8 +154,8 @@ def _interval(low: End, high: End) -> str:
 def _buffer(graph: Graph, name: str, proof: Proof | None) -> tuple[list[str], dict[str, object]]:
     """Return who writes and reads a buffer, and the paths of the proof that order them."""
     uses = graph.uses.get(name, [])
-    writers = [_named(use) for use in uses if use.op.op in WRITES]
-    readers = [_named(use) for use in uses if use.op.op not in WRITES]
+    writers = [_named(use) for use in uses if use.writes]
+    readers = [_named(use) for use in uses if not use.writes]
     lines = [f"written by {', '.join(writers) or 'nobody'}, read by {', '.join(readers) or 'nobody'}"]
     orders: list[dict[str, object]] = []
     owners = {use.start: use for use in uses} | {use.done: use for use in uses}
@@ -164,8 +164,8 @@ def _buffer(graph: Graph, name: str, proof: Proof | None) -> tuple[list[str], di
     for shown in families:
         one = shown.obligation
         source, target = owners[one.source.event], owners[one.target.event]
-        before = "the read" if target.op.op not in WRITES else "the next write"
-        if source.op.op in WRITES and target.op.op in WRITES and not one.fence:
+        before = "the read" if not target.writes else "the next write"
+        if source.writes and target.writes and not one.fence:
             continue  # the next write waits for the reads, which wait for this one
         if _pair(shown) in fenced and not one.fence:
             continue  # the path through the fence says as much

@@ -33,12 +33,13 @@ from layoutalg.ground.lazy import door
 _run_of, _ = door(
     __name__,
     {
-        "layoutalg.cli.questions": "run_explain run_suggest run_banks run_padding run_swizzle run_convert "
+        "layoutalg.cli.questions": "run_explain run_suggest run_banks run_padding run_swizzle run_ragged run_convert "
         "run_admissible run_factorise run_diagnose run_tune",
         "layoutalg.cli.plans": "run_synth_tensormap run_synth_wgmma run_validate",
         "layoutalg.cli.checks": "run_check run_checker run_verify",
         "layoutalg.cli.certify": "run_certify",
         "layoutalg.cli.writing": "run_draw run_emit",
+        "layoutalg.cli.indirect": "run_routing run_paged",
         "layoutalg.cli.schemas": "run_schema",
         "layoutalg.cli.demo": "run_demo",
     },

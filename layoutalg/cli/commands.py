@@ -103,6 +103,14 @@ _sizes = _read_as(
     "a list of sizes such as 64,64",
     lambda text: tuple(map(int, _matched(r"[0-9]{1,18}(,[0-9]{1,18}){0,15}", text).split(","))),
 )
+_page = _read_as(
+    "four sizes such as 16,8,128,2",
+    lambda text: tuple(map(int, _matched(r"[0-9]{1,18}(,[0-9]{1,18}){3}", text).split(","))),
+)
+_rows = _read_as(
+    "a list of sizes such as 70,0,64",
+    lambda text: tuple(map(int, _matched(r"-?[0-9]{1,18}(,-?[0-9]{1,18})*", text).split(","))),
+)
 _seconds = _read_as("a number of seconds, at least 0", lambda text: clock.checked_seconds(float(text), "a budget"))
 _count = _read_as("a whole number, at least 0", lambda text: int(_matched(r"[0-9]{1,1000}", text)))
 _bits = _read_as("4, 8, 16, 32, 64 or 128", lambda text: int(_matched("4|8|16|32|64|128", text)))
@@ -297,6 +305,37 @@ class Swizzle(Options):
     picture: str | None = _picture(
         "the banks of each access before and after, and the lines of memory,", "-o", "--output"
     )
+
+
+@dataclass(frozen=True)
+class Ragged(Options):
+    """The maps that copy tiles of every group of a ragged tensor, whatever the sizes, and the copies for given sizes.
+
+    layoutalg ragged "Sw<3,3,3> o 0 o (64,64):(64,1)" --tensor 4096,512 --sizes 70,0,64
+    layoutalg ragged "Sw<3,3,3> o 0 o (128,64):(64,1)" --tensor 65536,4096 --strategy exact_pool --json
+    layoutalg ragged "(64,64):(64,1)" --tensor 4096,512 --tile 64,64 --multiple 8 --emit kernel.cu --sizes 72,0,64
+    """
+
+    shared: str = argument("layout of the tile in shared memory: tile coordinates to element offsets")
+    tensor: Sizes = _extents("--tensor", "extents, elements, outermost first", required=True)
+    stride: Sizes | None = _extents("--stride", "element strides of the tensor (default row-major)")
+    dtype: str | None = _dtype()
+    tile: Sizes | None = _extents("--tile", "tile extents, if the layout does not determine them")
+    sizes: tuple[int, ...] | None = argument("rows of each group: 70,0,64", "--sizes", type=_rows)
+    strategy: str = argument(
+        "how the last rows of a group are copied (default auto)",
+        "--strategy",
+        default="auto",
+        choices=("auto", "exact_pool", "overlap_pool", "shift_back", "clip", "descriptors", "overfetch"),
+    )
+    multiple: int = argument("what divides every size (default 1)", "--multiple", type=_count, default=1)
+    axis: int = argument("the ragged dimension (default 0)", "--axis", type=_count, default=0)
+    store: bool = _flag("--store", "plan stores from shared memory to the tensor")
+    target: str = _target()
+    kernel: str | None = argument(
+        "write the kernels that copy the groups, CUDA, to this file, completely or not at all", "--emit", metavar="FILE"
+    )
+    picture: str | None = _picture("which copy takes which rows", "-o", "--output")
 
 
 @dataclass(frozen=True)
@@ -513,6 +552,37 @@ class Checker:
 
 
 @dataclass(frozen=True)
+class Routing(Options):
+    """Where rows go when tokens are routed to experts, padded to blocks, with its certificate checked.
+
+    layoutalg routing "[[2, 0], [0, 2], [2, 1]]" --experts 4 --block 2
+    layoutalg routing topk_ids.npy --experts 128 --block 64 --local 32,63 --json
+    """
+
+    ids: str = argument("experts of each token, [tokens, k]: a JSON list, a .json or .npy file, or -")
+    experts: int = argument("number of experts", "--experts", type=_count, required=True)
+    block: int = argument("rows of a tile (default 64)", "--block", type=_count, default=64)
+    local: Sizes | None = _extents("--local", "first and last expert of this rank: 32,63")
+
+
+@dataclass(frozen=True)
+class Paged(Options):
+    """Where the bytes of a paged sequence are: runs of pages and bytes, who may write, with its certificate checked.
+
+    layoutalg paged "[4, 5, 2]" --page 16,8,128,2 --seq-len 40 --pages 8
+    layoutalg paged table.npy --page 64,1,576,2 --layout HND --json
+    """
+
+    table: str = argument("page table: a JSON list, a .json or .npy file, or -")
+    page: Sizes = argument("tokens of a page, heads, elements of a head, bytes of an element: 16,8,128,2", "--page",
+                           type=_page, required=True)  # fmt: skip
+    layout: str = argument("order in a page (default NHD)", "--layout", choices=("NHD", "HND"), default="NHD")
+    seq_len: int | None = argument("tokens (default: those of all pages)", "--seq-len", type=_count)
+    pages: int | None = argument("pages of the pool (default: up to the highest of the table)", "--pages", type=_count)
+    stride: int | None = argument("bytes from page to page (default: those of a page)", "--stride", type=_count)
+
+
+@dataclass(frozen=True)
 class Validate(Options):
     """Run a plan and compare every byte.
 
@@ -645,9 +715,10 @@ class Demo(Options):
 
 COMMANDS: dict[str, type[Any]] = {
     "explain": Explain, "suggest": Suggest, "banks": Banks, "padding": Padding, "swizzle": Swizzle,
-    "convert": Convert, "admissible": Admissible, "factorise": Factorise, "diagnose": Diagnose, "synth": Synth,
+    "convert": Convert, "ragged": Ragged, "admissible": Admissible, "factorise": Factorise, "diagnose": Diagnose,
+    "synth": Synth,
     "check": Check, "certify": Certify, "checker": Checker, "verify": Verify, "validate": Validate, "draw": Draw,
-    "emit": Emit, "tune": Tune,
+    "emit": Emit, "tune": Tune, "routing": Routing, "paged": Paged,
     "schema": Schema, "demo": Demo,
 }  # fmt: skip
 KINDS: dict[str, type[Any]] = {"tensormap": SynthTensormap, "wgmma": SynthWgmma}

@@ -15,7 +15,7 @@ from layoutalg.cli import commands
 from layoutalg.cli.answers import PROVED, REFUTED, UNKNOWN
 from layoutalg.cli.files import read_text
 from layoutalg.cli.inputs import as_options, read_subject, texts_of, written_in
-from layoutalg.cli.output import answer_file, put_into, say_answer
+from layoutalg.cli.output import answer_file, put_into, say, say_answer, say_json
 from layoutalg.codegen.conversion import conversion_kernel
 from layoutalg.codegen.kernels.spaces import gemm_space
 from layoutalg.codegen.measure import MeasureGemm
@@ -24,13 +24,18 @@ from layoutalg.ground.document import Reader, load_json, malformed
 from layoutalg.ground.errors import MalformedError
 from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.dtypes import element_type, read_dtype
+from layoutalg.proofs.ragged import RaggedFamily
+from layoutalg.proofs.smem import shared_tile
+from layoutalg.proofs.tensor import tensor_of
 from layoutalg.synth.admission import admissible
 from layoutalg.synth.conversions import conversion
 from layoutalg.synth.factor import factorise
 from layoutalg.synth.paddings import padding
+from layoutalg.synth.ragged import ragged
 from layoutalg.synth.search import Trial, Tuned, tune
 from layoutalg.synth.search.workers import workers
 from layoutalg.synth.swizzles import swizzle
+from layoutalg.synth.tensormap import InadmissibleError
 from layoutalg.targets.nvidia import tensormap as hardware
 from layoutalg.targets.nvidia.tensormap.diagnose import diagnose
 from layoutalg.targets.registry import TARGETS
@@ -46,6 +51,8 @@ TAKEN_AS = {"align_bytes": "align", "budget_seconds": "budget"}
 TAKEN = {"layout", "consumer", "target", "dtype", "tile", *TAKEN_AS}
 """Arguments of ``admissible`` that the command has under its own options."""
 _WORDS: Mapping[str, object] = {"true": True, "false": False, "null": None}
+COPIES = 24
+"""Copies that are shown as text."""
 MAP_SIZES = (64, 128)
 """Sizes in bytes of a binary map file: the whole map, or only the half with fields."""
 
@@ -234,6 +241,54 @@ def _map_of(argument: str) -> bytes | None:
     except (OSError, ValueError):  # a null character, or unreadable: read_subject reports it
         return None
     return None if not raw or raw.strip().isalnum() else raw
+
+
+def run_ragged(given: commands.Ragged) -> int:
+    """Print the maps of a ragged tensor, and the copies of the groups that are given."""
+    with clock.within(given.budget), answer_file(given.picture) as file, answer_file(given.kernel) as source:
+        clock.check("a question")
+        smem = written_in(read_subject(given.shared).text("shared", "must be layout notation"), None, given.dtype)
+        with as_options(ARGUMENTS | {"sizes": "--sizes", "groups": "--sizes", "multiple": "--multiple"}):
+            tensor = tensor_of((given.tensor, given.stride, given.dtype), smem)
+            tile = given.tile or shared_tile(smem, None, hardware.element_bytes(tensor.dtype)).tile
+            try:
+                found = ragged(
+                    tensor, given.sizes, tile, smem, given.strategy, axis=given.axis, target=given.target,
+                    direction="store" if given.store else "load", multiple=given.multiple,
+                )  # fmt: skip
+            except InadmissibleError as error:
+                _say(error.to_json(), f"inadmissible  {error}", given.json)
+                return REFUTED
+        if source is not None:
+            made = found.kernel()
+            put_into(source, made.text)
+        if file is not None:
+            put_into(file, draw.svg(found) + "\n")
+        _say(_with_copies(found), "\n".join([str(found), *_copied(found)]), given.json)
+    return PROVED
+
+
+def _say(document: Any, words: str, as_json: bool) -> None:
+    if as_json:
+        say_json(document)
+    else:
+        say(words)
+
+
+def _with_copies(found: RaggedFamily) -> dict[str, object]:
+    """The family's document, with its copies if the sizes are known."""
+    document = found.to_json()
+    return document | {"copies": found.copies().table.tolist()} if found.sizes else document
+
+
+def _copied(found: RaggedFamily) -> list[str]:
+    """The first copies as lines."""
+    copies = found.copies() if found.sizes else ()
+    lines = [
+        f"  group {copy.group:<6} map {copy.member}: {copy.rows} rows from {copy.row}, tile row {copy.shared_row}"
+        for copy in copies[:COPIES]
+    ]
+    return lines + [f"  ... {len(copies) - COPIES} more copies"] * (len(copies) > COPIES)
 
 
 def run_tune(given: commands.Tune) -> int:

@@ -184,13 +184,13 @@ def _form(stated: tuple[tuple[str, int], ...] | None) -> Form | None:
 def _launch_lines(made: MatmulKernel) -> list[str]:
     """What the text does, its launch and the proof of its pipeline, a line each."""
     kernel, form, (m, n, k) = made.kernel, made.form, made.shape
-    clusters = f", a multiple of {form.cluster}" if form.cluster > 1 else ""
+    clusters = f", a multiple of {form.ctas}" if form.ctas > 1 else ""
     arrays = [f"{array.name.upper()} {' x '.join(map(str, array.shape))}" for array in made.arrays]
     proof = _proof(made)
     return [
         f"kernel        {kernel.name} for {kernel.arch}: D[{m}, {n}] = A[{m}, {k}] B[{n}, {k}]^T",
         f"form          tiles of {form.rows} x {form.columns}, {form.consumers} consumer warpgroups, "
-        f"{form.stages} stages, cluster {form.cluster}",
+        f"{form.stages} stages, cluster {form.ctas}" + f", K split among {form.split}" * (form.split > 1),
         f"launch        up to {made.blocks} blocks{clusters}; {kernel.threads} threads, "
         f"{kernel.dynamic_smem_bytes} bytes of dynamic shared memory",
         f"arguments     {', '.join(name for _, name in kernel.parameters)}: blocks is the grid; status has an int per "
@@ -212,7 +212,7 @@ def _launch_document(made: MatmulKernel) -> dict[str, object]:
     launch = {
         "kernel": kernel.name,
         "blocks": made.blocks,
-        "cluster": made.form.cluster,
+        "cluster": made.form.ctas,
         "threads": kernel.threads,
         "dynamic_smem_bytes": kernel.dynamic_smem_bytes,
         "parameters": [list(parameter) for parameter in kernel.parameters],

@@ -25,6 +25,7 @@ SHORT: Final = {
     "expect": "exp",
     "arrive_tx": "tx",
     "tma_load": "load",
+    "dsmem_copy": "dsm",
     "read": "read",
     "write": "wr",
     "mma": "mma",
@@ -44,6 +45,7 @@ MEANS: Final = {
     "acc": "mma_write",
     "sig": "an arrival after asynchronous ops",
     "st": "tma_store",
+    "dsm": "dsmem_copy",
     "cp": "cp_async",
     "fnc": "proxy_fence",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from dataclasses import replace
 
 from layoutalg.draw.canvas import LEVELS, Canvas, Cell, cut, draw_value, many
 from layoutalg.ground.conditions import divisible
@@ -27,7 +28,8 @@ def draw_ragged(family: RaggedFamily, canvas: Canvas, top: float) -> None:
     canvas.text(4, top + 14, f"ragged dimension {family.axis}, tiles of {tile} rows: {family.strategy}", "h")
     canvas.text(4, top + 32, family.stated or "every row of every group is copied exactly once, for all sizes", "n")
     examples = (max(1, tile - 1 - tile // 4), tile, 2 * tile + tile // 2 + tile // 8)
-    sizes = sorted({max(family.least_rows, size) for size in examples})
+    step = family.multiple
+    sizes = sorted({-(-max(family.least_rows, size) // step) * step for size in examples})
     reach = max(-(-size // tile) * tile for size in sizes)
     left, y = 96.0, top + 62
     scale = WIDE / reach
@@ -36,7 +38,7 @@ def draw_ragged(family: RaggedFamily, canvas: Canvas, top: float) -> None:
     canvas.text(left - 10, y - 6, "rows", "s e")
     for size in sizes:
         y = _group(canvas, family, size, (left, y, scale))
-    hatched = "beyond the group's map, filled" if family.strategy == "descriptors" else "rows after the group"
+    hatched = "beyond the group's map, filled" if _clips(family) else "rows after the group"
     note = f"numbers: map: rows copied; hatched: {hatched}; red: rows already copied"
     canvas.text(4, canvas.height + 20, note, "s")
     for rule in family.rules:
@@ -51,12 +53,10 @@ def _group(canvas: Canvas, family: RaggedFamily, size: int, at: tuple[float, flo
     canvas.box(left, top, size * scale, 20, "z", f"a group of {size} rows")
     canvas.frame(left, top, size * scale, 20)
     taken = [0] * size
-    copies = family.copies([size])
+    copies = replace(family, groups=None).copies([size])
     lane, ends = 0, 0
     for copy in copies:
-        boxed = family.rules[0].rows if copy.member == 0 else family.rules[copy.member].rows
-        if family.strategy == "boxes":
-            boxed = copy.rows
+        boxed = family.heights[copy.member]
         overlap = [row for row in range(copy.row, min(size, copy.row + copy.rows)) if taken[row]]
         for row in range(copy.row, min(size, copy.row + copy.rows)):
             taken[row] += 1
@@ -67,7 +67,7 @@ def _group(canvas: Canvas, family: RaggedFamily, size: int, at: tuple[float, flo
         style = f"c{(3 + 5 * copy.member) % LEVELS}"
         title = f"map {copy.member}: rows {copy.row} to {copy.row + copy.rows - 1}"
         if clipped:
-            what = "clipped by the map's extent" if family.strategy == "descriptors" else "read beyond the group"
+            what = "clipped by the map's extent" if _clips(family) else "read beyond the group"
             canvas.box(left + size * scale, y, clipped * scale, 20, "x", f"{clipped} rows {what}")
         canvas.box(left + copy.row * scale, y, copy.rows * scale, 20, style, title)
         canvas.frame(left + copy.row * scale, y, boxed * scale, 20)
@@ -81,6 +81,10 @@ def _group(canvas: Canvas, family: RaggedFamily, size: int, at: tuple[float, flo
     counted += f", {taken.count(0)} never" if 0 in taken else ""
     canvas.text(left + WIDE + 14, top + 40, counted, "s")
     return top + 64 + 22 * max(0, lane)
+
+
+def _clips(family: RaggedFamily) -> bool:
+    return family.strategy in ("clip", "descriptors")
 
 
 @draw_value.register(SymbolicPlan)

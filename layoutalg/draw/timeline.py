@@ -16,7 +16,7 @@ from layoutalg.proofs.pipeline.explore import Machine, Run, State, Task
 from layoutalg.proofs.pipeline.graph import Graph, Instances
 from layoutalg.proofs.pipeline.proving import Proof
 
-LASTS: Final = {"tma_load": 5, "mma": 4, "mma_write": 4, "tma_store": 4, "cp_async": 4}
+LASTS: Final = {"tma_load": 5, "dsmem_copy": 3, "mma": 4, "mma_write": 4, "tma_store": 4, "cp_async": 4}
 """Steps from the start of an asynchronous op to its end; every other op takes one."""
 COMMITS: Final = tuple(commit for commit, _ in GROUPS.values())
 ITERATIONS: Final = 10
@@ -293,7 +293,7 @@ def _accesses(graph: Graph, times: dict[Node, int], name: str, trips: int) -> It
                 later = use.start + 1 if graph.events[use.done].what == "last" else use.done
                 start, done = times[use.start, x], times[later, x]
                 end = done if later != use.start else start + 1
-                yield index % slots, index, use.op.op in WRITES, start, end
+                yield index % slots, index, use.writes, start, end
 
 
 def _coordinates(graph: Graph, use: Instances, trips: int) -> Iterator[tuple[int, int]]:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from layoutalg.proofs.certify.banks import bank_turns, least_turns
     from layoutalg.proofs.certify.certificate import KINDS, Certificate
     from layoutalg.proofs.certify.evidence import same_tables
+    from layoutalg.proofs.certify.indirect import paging, routing
     from layoutalg.proofs.certify.inverses import inverse
     from layoutalg.proofs.certify.operands import no_operand, operand
     from layoutalg.proofs.certify.plans import handoff, no_plan, plan
@@ -25,6 +26,7 @@ __getattr__, __dir__ = door(
         "layoutalg.proofs.certify.certificate": "KINDS Certificate",
         "layoutalg.proofs.certify.evidence": "same_tables",
         "layoutalg.proofs.certify.forced": "forced",
+        "layoutalg.proofs.certify.indirect": "paging routing",
         "layoutalg.proofs.certify.inverses": "inverse",
         "layoutalg.proofs.certify.operands": "no_operand operand",
         "layoutalg.proofs.certify.plans": "handoff no_plan plan",
@@ -48,6 +50,8 @@ __all__ = [
     "none_of",
     "operand",
     "overlap",
+    "paging",
     "plan",
+    "routing",
     "same_tables",
 ]

@@ -18,14 +18,15 @@ import json
 import pathlib
 import sys
 
-from . import equality, operands, pipelines, tensormaps
+from . import equality, indirect, operands, pipelines, tensormaps
 from .base import PROVED, REFUTED, SECONDS, UNKNOWN, UNREADABLE, Stop, compare_seal, read, seal, timed
 
 __all__ = ["KINDS", "SCHEMA", "SECONDS", "VERDICTS", "Stop", "check", "files", "line", "main", "parsed", "seal"]
 
 SCHEMA = "layoutalg/certificate/2"
 VERDICTS = {PROVED: "proved", REFUTED: "refuted", UNKNOWN: "unknown", UNREADABLE: "unreadable"}
-_FILES = (equality.KINDS, operands.OPERAND_KINDS, tensormaps.KINDS, operands.BANK_KINDS, pipelines.KINDS)
+_LATER = (operands.BANK_KINDS, pipelines.KINDS, indirect.KINDS)
+_FILES = (equality.KINDS, operands.OPERAND_KINDS, tensormaps.KINDS, *_LATER)
 KINDS = {kind: entry for kinds in _FILES for kind, entry in kinds.items()}
 """By name: the function that decides, the form of its statement, the form of its evidence."""
 

@@ -44,6 +44,7 @@ OPS = {
     "expect": BAR | {"bytes?": NATURAL},
     "arrive_tx": BAR | {"bytes?": NATURAL},
     "tma_load": BAR | BUF | {"bytes?": NATURAL},
+    "dsmem_copy": BAR | BUF | {"src": str, "bytes?": NATURAL},
     "read": BUF,
     "write": BUF,
     "mma": BUF,
@@ -60,7 +61,17 @@ OPS = {
     "cp_async_arrive": BAR | {"n?": COUNT[1:]},
     "proxy_fence": {},
 }
-ENTRIES = {"bar": None, "buf": None, "off": 0, "idx_abs": None, "ph": 0, "flip": False, "n": 0, "bytes": None}
+ENTRIES = {
+    "bar": None,
+    "buf": None,
+    "src": None,
+    "off": 0,
+    "idx_abs": None,
+    "ph": 0,
+    "flip": False,
+    "n": 0,
+    "bytes": None,
+}
 GROUPS = {
     "mma": ("mma_commit", "mma_wait"),
     "mma_write": ("mma_commit", "mma_wait"),
@@ -69,9 +80,10 @@ GROUPS = {
 }
 SIGNALS = {"mma_arrive": ("mma", "mma_write"), "cp_async_arrive": ("cp_async",)}
 ARRIVALS = ("arrive", "arrive_tx", *SIGNALS)
-WRITES = ("write", "tma_load", "cp_async", "mma_write")
+COPIES = ("tma_load", "dsmem_copy")  # done when their bytes are delivered
+WRITES = ("write", *COPIES, "cp_async", "mma_write")
 NOT_SHARED = ("read", "write", "mma", "mma_write")  # what can access tensor memory and registers
-LATER = ("phase", "wait", "tma_load", *GROUPS, *SIGNALS)  # done later than they start
+LATER = ("phase", "wait", *COPIES, *GROUPS, *SIGNALS)  # done later than they start
 PARTS = ("pre", "loop", "post")
 
 
@@ -226,15 +238,18 @@ class Pipeline:
         op, part, trip = node.op, node.part, self.trip[node.owner]
         where = f"{node.owner}.{part}[{node.place}]"
         self.nodes[node.start[:3]] = node
-        used = [(name, rings) for name, rings in ((op.bar, self.barriers), (op.buf, self.buffers)) if name is not None]
+        named = ((op.bar, self.barriers), (op.buf, self.buffers), (op.src, self.buffers))
+        used = [(name, rings) for name, rings in named if name is not None]
+        require(op.src is None or op.src != op.buf, f"{where} copies a buffer to itself")
         require(all(name in rings for name, rings in used), f"{where} names no such barrier or buffer")
         require(part == "loop" or not (op.first or op.last), f"{where} has a guard outside of the loop")
         index, node.fixed = (op.off, part == "pre") if op.idx_abs is None else (op.idx_abs, True)
-        space = op.buf and self.buffers[op.buf].space
-        right = node.kind in NOT_SHARED if space in ("tensor", "register") else node.kind != "mma_write"
-        require(right, f"{where} is not for memory of this space")
-        mine = space != "register" or self.owners.setdefault(op.buf, node.owner) == node.owner
-        require(mine, f"{where} is for registers of another role", owner=self.owners.get(op.buf))
+        for name in [name for name, rings in used if rings is self.buffers]:
+            space = self.buffers[name].space
+            right = node.kind in NOT_SHARED if space in ("tensor", "register") else node.kind != "mma_write"
+            require(right, f"{where} is not for memory of this space")
+            mine = space != "register" or self.owners.setdefault(name, node.owner) == node.owner
+            require(mine, f"{where} is for registers of another role", owner=self.owners.get(name))
         if node.kind == "mma_write" and part == "loop" and node.fixed:
             node.whole = (*node.start[:3], "last")
         adds = (node.kind in WRITES and node.whole == node.done) or (op.bar is not None and node.kind != "wait")
@@ -254,7 +269,7 @@ class Pipeline:
             shift = index + (op.ph + turn) * self.slots[name] * (rings is self.barriers)
             node.numbers[name] = shift, moved(numbers, shift)
             self.uses[name].append(node)
-        if node.kind == "tma_load":
+        if node.kind in COPIES:
             op.bytes = self.buffers[op.buf].bytes if op.bytes is None else op.bytes
             limit(op.bytes, f"{where} copies 0 bytes, and no barrier knows when it is done")
         limit(node.kind not in ("expect", "arrive_tx") or op.bytes is not None, f"{where} expects no number of bytes")
@@ -274,7 +289,7 @@ class Pipeline:
                 adds = [node for node in here if node.kind != "wait"]
                 arrivals = sum(node.op.n for node in adds)
                 full = arrivals == count
-                delivered = sum(node.op.bytes for node in adds if node.kind == "tma_load")
+                delivered = sum(node.op.bytes for node in adds if node.kind in COPIES)
                 expected = sum(node.op.bytes for node in adds if node.kind in ("expect", "arrive_tx"))
                 for holds, fact in (
                     (x >= 0 or not adds, "a phase before the first is named"),
@@ -302,7 +317,8 @@ class Pipeline:
 
     def accesses(self, name):
         """Return writes and reads of a buffer."""
-        return [[node for node in self.uses[name] if (node.kind in WRITES) == write] for write in (True, False)]
+        writes = [node for node in self.uses[name] if node.kind in WRITES and node.op.src != name]
+        return writes, [node for node in self.uses[name] if node not in writes]
 
     def stores_end(self, role):
         """A wait covers every store.
@@ -464,7 +480,7 @@ class Pipeline:
         slots, (writes, reads) = self.slots[name], self.accesses(name)
         unfenced = self.buffers[name].space in ("tensor", "register")
         for write in writes:
-            copy = write.kind == "tma_load"
+            copy = write.kind in COPIES
             for access in reads:
                 generic = access.kind == "read"
                 why, fence = "a read may come before its write", not (copy or generic or unfenced)
@@ -472,7 +488,7 @@ class Pipeline:
                 why, fence = "a write may come before a read ends", strict and copy and generic
                 self.before(why, name, access, access.done, write, write.start, slots, fence)
             for other in writes:
-                fence = not copy and other.kind == "tma_load"
+                fence = not copy and other.kind in COPIES
                 in_order = write.kind == other.kind == "mma_write" and write.owner == other.owner
                 end = write.start if in_order else write.whole
                 self.before("two writes may meet", name, write, end, other, other.start, slots, fence)

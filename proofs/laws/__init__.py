@@ -8,12 +8,12 @@ from layoutalg.ground import clock
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import BudgetError, Diagnostic
 from layoutalg.ground.verdict import Proved, Refuted, Unknown, Verdict
-from layoutalg.proofs.laws import bits, digits, integers, movements, strided
+from layoutalg.proofs.laws import bits, digits, indirect, integers, movements, ragged, strided
 from layoutalg.proofs.laws.law import Law, Obligation
 
 __all__ = ["SUBJECTS", "Law", "Obligation", "law", "laws", "prove"]
 
-SUBJECTS = (strided, integers, bits, digits, movements)
+SUBJECTS = (strided, integers, bits, digits, movements, indirect, ragged)
 """The modules with laws."""
 
 _check = Checker("LA441", "this is not a law")

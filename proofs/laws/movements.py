@@ -30,7 +30,7 @@ def _same(trial: Trial, one: Condition, other: Condition, what: str) -> None:
     trial.claim(implies(other, one), what)
 
 
-@law("movement.crop.sum", INTEGERS, _AXIS)
+@law("movement.crop_sum", INTEGERS, _AXIS)
 def _crop_of_crop(trial: Trial) -> None:
     """A crop of a crop is the crop from the sum of both starts, and is inside the axis."""
     extent, outer, inner = _below("n", trial, 1), _below("s", trial), _below("t", trial)
@@ -41,7 +41,7 @@ def _crop_of_crop(trial: Trial) -> None:
     trial.claim((outer + inner) + kept <= extent, "the crop is inside the axis")
 
 
-@law("movement.pad.sum", INTEGERS, _AXIS)
+@law("movement.pad_sum", INTEGERS, _AXIS)
 def _pad_of_pad(trial: Trial) -> None:
     """An element of an axis that is padded twice is one of the axis exactly if it is after padding by the sums."""
     extent, outer, inner = _below("n", trial, 1), _below("l", trial), _below("k", trial)
@@ -52,7 +52,7 @@ def _pad_of_pad(trial: Trial) -> None:
     _same(trial, twice, _inside(at - (outer + inner), extent), "both are elements, or both are padding")
 
 
-@law("movement.crop.pad", INTEGERS, _AXIS)
+@law("movement.crop_pad", INTEGERS, _AXIS)
 def _crop_of_pad(trial: Trial) -> None:
     """A crop of a padded axis that keeps an element is a padded crop, with the numbers of ``cropped_padding``."""
     extent, low, high = _below("n", trial, 1), _below("l", trial), _below("h", trial)
@@ -68,7 +68,7 @@ def _crop_of_pad(trial: Trial) -> None:
     trial.claim(implies(_inside(other, count), first + other == one), "the same element")
 
 
-@law("movement.pad.rows", INTEGERS, "an array of any number of rows, padded by rows; rows of any two lengths")
+@law("movement.pad_rows", INTEGERS, "an array of any number of rows, padded by rows; rows of any two lengths")
 def _pad_of_rows(trial: Trial) -> None:
     """Padding by whole rows is padding by whole rows of another length, if that divides the padding and the array."""
     rows, row, part = _below("n", trial, 1), _below("r", trial, 1), _below("p", trial, 1)

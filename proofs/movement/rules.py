@@ -334,7 +334,7 @@ def _function_forwarded(outer: Node, graph: Graph) -> Iterator[Pair]:
 @rule(
     "view.view", "transpose reshape gather crop pad",
     "transpose transpose", "reshape reshape", "gather gather", "crop crop", "pad pad",
-    laws="digits.carries movement.crop.sum movement.pad.sum",
+    laws="digits.carries movement.crop_sum movement.pad_sum",
 )  # fmt: skip
 def _view_view(outer: Node, graph: Graph) -> Iterator[Pair]:
     """Two views of a kind are one: orders and indices compose, the last shape stays, starts and paddings are added"""
@@ -402,7 +402,7 @@ def _gather_run(outer: Node, graph: Graph) -> Iterator[Pair]:
         yield outer, _crop([indices[0] if place == axis else 0 for place in range(len(shape))], shape, outer.of[0])
 
 
-@rule("crop.pad", "crop", "crop pad", laws="movement.crop.pad")
+@rule("crop.pad", "crop", "crop pad", laws="movement.crop_pad")
 def _crop_pad(outer: Node, graph: Graph) -> Iterator[Pair]:
     """crop(s, n, pad(l, h, x)) = pad(l', h', crop(s', n', x)): what is cropped of the padding need not be padded"""
     for inner in _of(outer.of[0], graph, "pad"):
@@ -459,7 +459,7 @@ def _views_apart(outer: Node, graph: Graph) -> Iterator[Pair]:
                 yield _over(outer, inner), Node("scatter", inner.args, (cropped,))
 
 
-@rule("reshape.pad", "reshape", "reshape pad", laws="movement.pad.rows")
+@rule("reshape.pad", "reshape", "reshape pad", laws="movement.pad_rows")
 def _reshape_pad(outer: Node, graph: Graph) -> Iterator[Pair]:
     """reshape(s, pad(l, h, x)) = pad(l f, h f, reshape(s', x)): padding of the outermost axis, in rows of f of the
     elements that the outermost axis of s counts

@@ -402,8 +402,10 @@ shared.full[k], 8192 bytes, CTA 0,1
                 value = value.bytes
             sizes[key] = CHECK.integer(getattr(value, "expect_tx_bytes", value), key, 1)
             inside = [one.primitive for one in routes.get(key, ())]
-            if len(inside) > 2 or (len(inside) == 2 and inside[0] not in FILLS):
+            if len(inside) > 2 or (len(inside) == 2 and inside[0] not in FILLS) or "dsmem_copy" in inside:
                 raise CHECK.malformed(key, "must be a transfer that fills a slot, and one that reads it", inside)
+            if any(one.ctas for one in routes.get(key, ()) if one.primitive != "tma_load"):
+                raise CHECK.malformed(key, "must be read in the CTA that has it", inside)
         deep = self.stages if stages is None else CHECK.integer(stages, "stages", 1)
         self.rings.append(Ring(name, sizes, deep, shared, routes))
         return self.rings[-1]

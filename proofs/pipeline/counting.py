@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from layoutalg.proofs.pipeline.document import MOST_BYTES, WRITES
+from layoutalg.proofs.pipeline.document import COPIES, MOST_BYTES
 from layoutalg.proofs.pipeline.graph import ENDLESS, Graph, Instances, outside
 
 
@@ -125,7 +125,7 @@ def _sums(graph: Graph, uses: Iterable[Instances]) -> tuple[int, int, int]:
     arrivals = expected = delivered = 0
     for use in uses:
         arrivals += use.op.arrivals
-        if use.op.op == "tma_load":
+        if use.op.op in COPIES:
             size = dict(graph.pipeline.buffers)[use.op.buf].bytes if use.op.bytes is None else use.op.bytes
             if not size:
                 raise outside("no barrier knows when a copy of 0 bytes is done", str(use.op))
@@ -146,7 +146,7 @@ def unwritten(graph: Graph, name: str) -> Miscount | None:
     Raises: RepresentabilityError: LA971: some index is left out between two that are written.
     """
     uses = graph.uses.get(name, [])
-    writes = [use for use in uses if use.op.op in WRITES]
+    writes = [use for use in uses if use.writes]
     reads = [use for use in uses if use not in writes]
     if not writes:
         return None
@@ -170,7 +170,7 @@ def left_running(graph: Graph, name: str) -> Miscount | None:
     """Return a copy into a slot that no later wait on its barrier covers."""
     slots = dict(graph.pipeline.barriers)[name].slots
     uses = graph.uses.get(name, [])
-    copies = [use for use in uses if use.op.op == "tma_load"]
+    copies = [use for use in uses if use.op.op in COPIES]
     waits = [use for use in uses if not use.op.on_barrier]
     if not copies:
         return None

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from layoutalg.ground.errors import Diagnostic, RepresentabilityError
 from layoutalg.ground.record import Record
 from layoutalg.proofs.pipeline.certificate import turns
-from layoutalg.proofs.pipeline.document import CHECK, GROUPED, MOST_SLOTS, OPS, SIGNALS, Op, Pipeline
+from layoutalg.proofs.pipeline.document import CHECK, COPIES, GROUPED, MOST_SLOTS, OPS, SIGNALS, Op, Pipeline
 from layoutalg.proofs.pipeline.graph import Event, Graph, graph_of
 from layoutalg.proofs.pipeline.proving import Proof, prove
 
 if TYPE_CHECKING:
     import networkx
 
-LATER: Final = ("tma_load", *GROUPED, *SIGNALS)
+LATER: Final = (*COPIES, *GROUPED, *SIGNALS)
 """Ops that go on behind the role that starts them."""
 Latency: TypeAlias = "int | float | Fraction | tuple[int | float | Fraction, int | float | Fraction]"
 """Time until an op is done; as a pair, also the time until its role goes on."""

@@ -32,6 +32,7 @@ OPS: Final[Mapping[str, tuple[str, ...]]] = {
     "expect": (*_ON_BARRIER, "bytes", "to"),
     "arrive_tx": (*_ON_BARRIER, "bytes", "to"),
     "tma_load": ("buf", *_ON_BARRIER, "bytes", "multicast"),
+    "dsmem_copy": ("src", "buf", *_ON_BARRIER, "bytes", "to"),
     "read": _ON_BUFFER,
     "write": _ON_BUFFER,
     "mma": _ON_BUFFER,
@@ -63,7 +64,9 @@ SIGNALS: Final = {"mma_arrive": "mma", "cp_async_arrive": "cp_async"}
 """Ops that arrive when all such accesses of the role before them have finished."""
 COUNTED: Final = ("arrive", "cp_async_arrive")
 """Ops that arrive ``n`` times, by default once."""
-WRITES: Final = ("tma_load", "write", "cp_async", "mma_write")
+COPIES: Final = ("tma_load", "dsmem_copy")
+"""Asynchronous copies whose end a barrier knows by their bytes."""
+WRITES: Final = (*COPIES, "write", "cp_async", "mma_write")
 GENERIC: Final = ("read", "write", "cp_async")
 """Accesses by the generic proxy."""
 SPACES: Final = ("shared", "tensor", "register")
@@ -90,6 +93,7 @@ class Op(Checked, code="LA970"):
         op: A name in ``OPS``.
         bar: Barrier.
         buf: Buffer.
+        src: Buffer that a ``dsmem_copy`` reads, at the same index.
         off: The index is k + off.
         idx_abs: The index itself, instead.
         ph: Added to the phase index.
@@ -120,6 +124,7 @@ class Op(Checked, code="LA970"):
     multicast: tuple[tuple[int, ...], ...] = ()
     id: int = 0
     threads: int = 0
+    src: str = ""
 
     def _validate(self) -> None:
         CHECK.choice(self.op, "op", OPS)
@@ -127,12 +132,14 @@ class Op(Checked, code="LA970"):
             self._check_reach()
         if self.id or self.threads or self.is_named:
             self._check_meeting()
-        for name in ("bar", "buf"):
+        for name in ("bar", "buf", "src"):
             if bool(getattr(self, name)) != (name in OPS[self.op]):
                 rule = (
                     f"must name a {'barrier' if name == 'bar' else 'buffer'}" if name in OPS[self.op] else "is not for"
                 )
                 raise CHECK.malformed(name, f"{rule} an op {self.op}", getattr(self, name))
+        if self.src and self.src == self.buf:
+            raise CHECK.malformed("src", "must be another buffer than buf", self.src)
         for name in ("off", "idx_abs", "ph"):
             if abs(getattr(self, name) or 0) > FARTHEST:
                 raise CHECK.malformed(name, f"must be within {FARTHEST} of 0", getattr(self, name))
@@ -194,7 +201,7 @@ class Op(Checked, code="LA970"):
         return f"[{self.idx_abs if self.idx_abs is not None else f'k{self.off:+d}' if self.off else 'k'}]"
 
     def __str__(self) -> str:
-        told = [f"{name}{self.at}" for name in (self.buf, self.bar) if name]
+        told = [f"{name}{self.at}" for name in (self.src, self.buf, self.bar) if name]
         told += [f"phase {self.ph:+d}"] * bool(self.ph) + ["flipped"] * self.flip
         told += [str(self.n)] * ("n" in OPS[self.op] and (self.op not in COUNTED or self.n != 1))
         told += [f"{self.bytes} bytes"] * (self.bytes is not None)
@@ -210,7 +217,11 @@ class Op(Checked, code="LA970"):
             value = getattr(self, name)
             if name in ("to", "multicast") and value:
                 found[name] = [list(ranks) for ranks in value] if len(value) > 1 else list(value[0])
-            elif value != _DEFAULTS[name] or name in ("bar", "buf", "id") or (name == "n" and self.op not in COUNTED):
+            elif (
+                value != _DEFAULTS[name]
+                or name in ("bar", "buf", "src", "id")
+                or (name == "n" and self.op not in COUNTED)
+            ):
                 found[name] = value
         if self.op in COUNTED and self.n == 1:
             found.pop("n", None)
@@ -222,6 +233,7 @@ class Op(Checked, code="LA970"):
 _DEFAULTS: Final[Mapping[str, object]] = {"off": 0, "idx_abs": None, "ph": 0, "flip": False, "n": 0, "bytes": None} | {
     "bar": "",
     "buf": "",
+    "src": "",
     "to": (),
     "multicast": (),
     "id": 0,
@@ -363,18 +375,19 @@ class Pipeline(Checked, Shown, code="LA970"):
                     raise CHECK.malformed(
                         f"{where}.bar", f"must be one of {', '.join(barriers) or 'no barriers'}", op.bar
                     )
-                if op.buf and op.buf not in buffers:
-                    raise CHECK.malformed(
-                        f"{where}.buf", f"must be one of {', '.join(buffers) or 'no buffers'}", op.buf
-                    )
-                space = buffers[op.buf].space if op.buf else "shared"
-                if op.op == "mma_write" if space == "shared" else op.op not in NOT_SHARED:
-                    right = "tensor memory or registers" if space == "shared" else "shared memory"
-                    raise CHECK.malformed(f"{where}.buf", f"must be a buffer in {right} for an op {op.op}", op.buf)
-                owner = role.threads_of or role.name
-                if space == "register" and owners.setdefault(op.buf, owner) != owner:
-                    rule = f"must not be {op.buf}, registers of the threads of {owners[op.buf]}"
-                    raise CHECK.malformed(f"{where}.buf", rule, owner)
+                for entry, name in (("buf", op.buf), ("src", op.src)):
+                    if name and name not in buffers:
+                        rule = f"must be one of {', '.join(buffers) or 'no buffers'}"
+                        raise CHECK.malformed(f"{where}.{entry}", rule, name)
+                    space = buffers[name].space if name else ""
+                    if name and (op.op == "mma_write" if space == "shared" else op.op not in NOT_SHARED):
+                        right = "tensor memory or registers" if space == "shared" else "shared memory"
+                        rule = f"must be a buffer in {right} for an op {op.op}"
+                        raise CHECK.malformed(f"{where}.{entry}", rule, name)
+                    owner = role.threads_of or role.name
+                    if space == "register" and owners.setdefault(name, owner) != owner:
+                        rule = f"must not be {name}, registers of the threads of {owners[name]}"
+                        raise CHECK.malformed(f"{where}.{entry}", rule, owner)
                 if (op.first or op.last) and part != "loop":
                     raise CHECK.malformed(f"{where}.guard", "is for ops of a loop", part)
                 if op.reaches:
@@ -586,7 +599,7 @@ def _op(node: Reader, cluster: int) -> Op:
     for name in OPS[kind]:
         if node.has(name):
             entry = node.get(name)
-            if name in ("bar", "buf"):
+            if name in ("bar", "buf", "src"):
                 given[name] = entry.text()
             elif name in ("to", "multicast"):
                 given[name] = _ranks(entry, cluster)

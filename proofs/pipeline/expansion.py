@@ -1,10 +1,11 @@
 """Clusters, named barriers and shared threads in plain terms: what a document with them means is one without.
 
 Each CTA of a cluster has roles, barriers and buffers of its own, ``full@1`` in CTA 1. A copy to several CTAs is one
-copy for each, into the slot and for the barrier of the same index there; an arrival at several CTAs is one for each, in
-the order that is given. The n-th use of a named barrier by a role is an arrival of its threads at phase n of a barrier
-that counts the threads that meet, and for ``bar_sync`` the wait for that phase. What a role does with the registers of
-another role, on whose threads it runs, comes behind the loop of that one.
+copy for each, into the slot and for the barrier of the same index there, and out of the own slot if it reads shared
+memory; an arrival at several CTAs is one for each, in the order that is given. The n-th use of a named barrier by a
+role is an arrival of its threads at phase n of a barrier that counts the threads that meet, and for ``bar_sync`` the
+wait for that phase. What a role does with the registers of another role, on whose threads it runs, comes behind the
+loop of that one.
 """
 
 from __future__ import annotations
@@ -124,7 +125,7 @@ def _reached(pipeline: Pipeline, op: Op, cta: int) -> Iterator[Op]:
     """Yield what an op of a CTA does in each CTA that it reaches."""
     for there in ranks(op, cta):
         bar, buf = (_at(pipeline, name, there) for name in (op.bar, op.buf))
-        yield replace(op, bar=bar, buf=buf, to=(), multicast=())
+        yield replace(op, bar=bar, buf=buf, src=_at(pipeline, op.src, cta), to=(), multicast=())
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,17 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from layoutalg.ground import clock
-from layoutalg.proofs.pipeline.document import GENERIC, GROUPED, GROUPS, MOST_BYTES, SIGNALS, WRITES, Op, Pipeline
+from layoutalg.proofs.pipeline.document import (
+    COPIES,
+    GENERIC,
+    GROUPED,
+    GROUPS,
+    MOST_BYTES,
+    SIGNALS,
+    WRITES,
+    Op,
+    Pipeline,
+)
 from layoutalg.proofs.pipeline.expansion import expanded
 
 KINDS: Final = ("tx_mismatch", "deadlock", "race", "ub")
@@ -36,6 +46,7 @@ class Task:
     index: int = 0
     bytes: int = 0
     covers: int = 0
+    src: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,15 +133,17 @@ class Machine:
         index = counter + op.off if op.idx_abs is None else op.idx_abs
         if index < 0 and op.op != "wait" and (op.bar or op.buf):
             return None
-        bar = phase = buf = size = -1
+        bar = phase = buf = size = src = -1
         if op.bar:
             slots = dict(self.pipeline.barriers)[op.bar].slots
             bar, phase = self._bar[op.bar, index % slots], index // slots + op.ph
         if op.buf:
             ring = dict(self.pipeline.buffers)[op.buf]
             buf, size = self._buf[op.buf, index % ring.slots], ring.bytes
+        if op.src:
+            src = self._buf[op.src, index % self.pipeline.rings[op.src]]
         size = size if op.bytes is None else op.bytes
-        return Task(op, role, k, number, bar, phase, buf, index + k - counter, size, covers)
+        return Task(op, role, k, number, bar, phase, buf, index + k - counter, size, covers, src)
 
     def start(self) -> State:
         """Return the first state."""
@@ -156,8 +169,10 @@ class Machine:
         kind = task.op.op
         if actor < 0:
             under_way = tuple([other for other in under_way if other is not task])
-            if kind == "tma_load":
+            if kind in COPIES:
                 slots = _written(slots, task)
+                if task.src >= 0:
+                    slots = _released(slots, task.src)
                 barriers, found = self._add(barriers, task, 0, -task.bytes)
             else:
                 slots, finished = self._finish(slots, finished, SIGNALS[kind], task)
@@ -171,16 +186,20 @@ class Machine:
                 found = Violation("ub", what, task, soft=True)
         elif kind in ("arrive", "arrive_tx", "expect"):
             barriers, found = self._add(barriers, task, task.op.arrivals, 0 if kind == "arrive" else task.bytes)
+        elif kind == "dsmem_copy":
+            slots, found = self._read(state, task, task.src)
+            if found is None:
+                slots, found = self._write((*state[:2], slots, *state[3:]), task)
         elif kind in WRITES:
             slots, found = self._write(state, task)
         elif kind in ("read", "mma", "tma_store"):
-            slots, found = self._read(state, task)
+            slots, found = self._read(state, task, task.buf)
         elif kind == "proxy_fence":
             slots = tuple([(*slot[:4], False, False, slot[6]) for slot in slots])
         elif kind not in SIGNALS:
             waited = next(access for access, names in GROUPS.items() if kind in names)
             slots, finished = self._finish(slots, finished, waited, task)
-        if kind == "tma_load" or kind in SIGNALS:
+        if kind in COPIES or kind in SIGNALS:
             under_way = tuple(sorted((*under_way, task), key=lambda one: (one.role, one.number)))
         return (None if found and not found.soft else (places, barriers, slots, finished, under_way)), found
 
@@ -190,11 +209,7 @@ class Machine:
         """Return slots and finished accesses after those of a kind up to ``task.covers`` have finished."""
         mine, place = finished[task.role], list(GROUPS).index(kind)
         for access in self.running[task.role][kind][mine[place] : task.covers]:
-            if access.op.op in WRITES:
-                slots = _written(slots, access)
-            else:
-                slot = slots[access.buf]
-                slots = _put(slots, access.buf, (*slot[:3], slot[3] - 1, *slot[4:]))
+            slots = _written(slots, access) if access.op.op in WRITES else _released(slots, access.buf)
         mine = _put(mine, place, max(mine[place], task.covers))
         return slots, _put(finished, task.role, mine)
 
@@ -212,21 +227,24 @@ class Machine:
             phase, pending = phase + 1, self.counts[task.bar]
         return _put(barriers, task.bar, (phase, pending, outstanding)), found
 
-    def _running(self, state: State, slot: int) -> list[Task]:
-        """Return the accesses of a slot that are under way."""
+    def _running(self, state: State, slot: int) -> list[tuple[Task, bool]]:
+        """Return the accesses of a slot that are under way, and whether each writes it."""
         places, _, _, finished, under_way = state
-        found = [task for task in under_way if task.op.op == "tma_load"]
+        found = [task for task in under_way if task.op.op in COPIES]
         for role, kinds in enumerate(self.running):
             for kind, ended in zip(GROUPS, finished[role], strict=True):
                 found += [task for task in kinds[kind][ended:] if task.number < places[role]]
-        return [task for task in found if task.buf == slot]
+        writes = [(task, task.op.op in WRITES) for task in found if task.buf == slot]
+        return writes + [(task, False) for task in found if task.src == slot]
 
-    def _race(self, state: State, task: Task, writes: bool | None = None, index: int = -1, why: str = "") -> Violation:
+    def _race(
+        self, state: State, task: Task, place: int, writes: bool | None = None, index: int = -1, why: str = ""
+    ) -> Violation:
         """Return what is wrong with an access, which meets a write or a read of an index, or of any, under way."""
-        name, slot = self.slots[task.buf]
+        name, slot = self.slots[place]
         what = f"{self._of(task)} of index {task.index} starts in {name}[{slot}]"
-        for other in self._running(state, task.buf) if writes is not None else ():
-            if (other.op.op in WRITES) == writes and index in (-1, other.index):
+        for other, written in self._running(state, place) if writes is not None else ():
+            if written == writes and index in (-1, other.index):
                 does = "writes" if writes else "reads"
                 return Violation("race", f"{what} while {self._of(other)} still {does} index {other.index}", task)
         return Violation("race", what + why, task)
@@ -237,33 +255,35 @@ class Machine:
     def _write(self, state: State, task: Task) -> tuple[Any, Violation | None]:
         slots = state[2]
         index, started, done, reads, dirty, read, writer = slots[task.buf]
-        copy, at_once = task.op.op == "tma_load", task.op.op == "write"
+        copy, at_once = task.op.op in COPIES, task.op.op == "write"
         mine = task.role if task.op.op == "mma_write" else -1
         if reads:
-            return slots, self._race(state, task, writes=False)
+            return slots, self._race(state, task, task.buf, writes=False)
         if started > done and (mine != writer or (mine < 0 and index != task.index)):
-            return slots, self._race(state, task, writes=True)
+            return slots, self._race(state, task, task.buf, writes=True)
         if copy and (dirty or (read and self.policy == "strict")):
             access = "write" if dirty else "read"
-            return slots, self._race(state, task, why=f" after a generic {access} with no proxy fence in between")
+            return slots, self._race(
+                state, task, task.buf, why=f" after a generic {access} with no proxy fence in between"
+            )
         if index != task.index:
             started = done = 0
         dirty = dirty or (task.op.op in GENERIC and not self.unfenced[task.buf])
         slot = (task.index, started + 1, done + at_once, 0, dirty, read, mine)
         return _put(slots, task.buf, slot), None
 
-    def _read(self, state: State, task: Task) -> tuple[Any, Violation | None]:
+    def _read(self, state: State, task: Task, place: int) -> tuple[Any, Violation | None]:
         slots = state[2]
-        index, started, done, reads, dirty, read, writer = slots[task.buf]
-        if self.written[task.buf] and (index != task.index or done < self.writes.get((task.buf, task.index), 1)):
+        index, started, done, reads, dirty, read, writer = slots[place]
+        if self.written[place] and (index != task.index or done < self.writes.get((place, task.index), 1)):
             held = "nothing" if index < 0 else f"index {index}" + ", not all of it" * (index == task.index)
-            return slots, self._race(state, task, True, task.index, f", which holds {held}")
+            return slots, self._race(state, task, place, True, task.index, f", which holds {held}")
         if task.op.op in GENERIC:
-            noted = (index, started, done, reads, dirty, not self.unfenced[task.buf], writer)
-            return _put(slots, task.buf, noted), None
+            noted = (index, started, done, reads, dirty, not self.unfenced[place], writer)
+            return _put(slots, place, noted), None
         if dirty:
-            return slots, self._race(state, task, why=" after a generic write with no proxy fence in between")
-        return _put(slots, task.buf, (index, started, done, reads + 1, dirty, read, writer)), None
+            return slots, self._race(state, task, place, why=" after a generic write with no proxy fence in between")
+        return _put(slots, place, (index, started, done, reads + 1, dirty, read, writer)), None
 
     def last(self, state: State) -> Violation | None:
         """Return what is wrong with a state in which nothing can happen or all roles have finished."""
@@ -271,7 +291,7 @@ class Machine:
         stuck = [tasks[at] for at, tasks in zip(places, self.tasks, strict=True) if at < len(tasks)]
         if stuck:
             return Violation("deadlock", "; ".join([self._hang(state, task) for task in stuck]), stuck[0])
-        copies = [task for task in under_way if task.op.op == "tma_load"]
+        copies = [task for task in under_way if task.op.op in COPIES]
         if copies:
             return Violation("ub", "a copy runs when the block ends", copies[0], soft=True)
         if self.policy == "strict":
@@ -319,6 +339,12 @@ class Machine:
 
 def _put(values: Any, place: int, value: object) -> Any:
     return (*values[:place], value, *values[place + 1 :])
+
+
+def _released(slots: tuple[Slot, ...], place: int) -> Any:
+    """Return the slots after an asynchronous read of one is done."""
+    slot = slots[place]
+    return _put(slots, place, (*slot[:3], slot[3] - 1, *slot[4:]))
 
 
 def _written(slots: tuple[Slot, ...], task: Task) -> Any:
@@ -386,7 +412,7 @@ def delayed(machine: Machine, soft: bool, signals_last: bool = False) -> Run | N
     every = [task for tasks in machine.tasks for task in tasks]
     held: list[tuple[int, Task] | None] = [(task.role, task) for task in every if task.buf >= 0 or not signals_last]
     if not signals_last:
-        later = [task for task in every if task.op.op == "tma_load" or task.op.op in SIGNALS]
+        later = [task for task in every if task.op.op in COPIES or task.op.op in SIGNALS]
         held = [None, *held, *[(-1, task) for task in later]]
     elif not any(task.op.op in SIGNALS for task in every):
         return None

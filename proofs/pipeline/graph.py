@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 from layoutalg.ground.errors import Diagnostic, RepresentabilityError
-from layoutalg.proofs.pipeline.document import GROUPED, GROUPS, SIGNALS, WRITES, Op, Part, Pipeline, Role
+from layoutalg.proofs.pipeline.document import COPIES, GROUPED, GROUPS, SIGNALS, WRITES, Op, Part, Pipeline, Role
 from layoutalg.proofs.pipeline.expansion import expanded
 
 ENDLESS: Final = 1 << 60
@@ -74,6 +74,7 @@ class Instances:
         low: First number of a loop op; for an op with one number the least N that runs it.
         high: End of the numbers of a loop op, minus N.
         fixed: Whether it has one number, which does not depend on N.
+        is_source: Whether the ring is what a copy reads.
     """
 
     role: str
@@ -86,6 +87,17 @@ class Instances:
     low: int = 0
     high: int = 0
     fixed: bool = False
+    is_source: bool = False
+
+    @property
+    def writes(self) -> bool:
+        """Whether it writes the ring."""
+        return self.op.op in WRITES and not self.is_source
+
+    @property
+    def copies(self) -> bool:
+        """Whether it writes the ring by a copy whose end a barrier knows."""
+        return self.op.op in COPIES and not self.is_source
 
     @property
     def runs(self) -> bool:
@@ -195,7 +207,7 @@ def _add_op(
         low = max(low, -index)  # an op with a negative index is left out
     start = graph.add(Event(role.name, part, place, "start", low, high))
     done = start
-    if op.op in ("wait", "tma_load") or op.op in GROUPED or op.op in SIGNALS:
+    if op.op == "wait" or op.op in COPIES or op.op in GROUPED or op.op in SIGNALS:
         done = graph.add(Event(role.name, part, place, "done", low, high))
         if part == "loop":
             graph.steps[start].append((done, 0))
@@ -207,7 +219,7 @@ def _add_op(
         graph.fences.add(start)
     least = max(0, low - high + 1)  # the N that run the op of a loop
     whole = graph.add(Event(role.name, part, place, "last", least)) if together else done
-    for ring in (op.bar, op.buf):
+    for ring in (op.bar, op.buf, op.src):
         if ring and not op.is_left_out(part):
             shift = index
             if ring == op.bar:
@@ -216,7 +228,7 @@ def _add_op(
             numbers = (low, 0)
             if part == "loop":
                 numbers = (least, 0) if fixed else (low + shift, high + shift)
-            use = Instances(role.name, part, place, op, shift, start, whole, *numbers, fixed)
+            use = Instances(role.name, part, place, op, shift, start, whole, *numbers, fixed, ring == op.src)
             graph.uses.setdefault(ring, []).append(use)
     last = done if op.op == "wait" else start
     return part, place, op, start, last

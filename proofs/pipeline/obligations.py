@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from layoutalg.ground import clock
-from layoutalg.proofs.pipeline.document import GENERIC, WRITES
+from layoutalg.proofs.pipeline.document import COPIES, GENERIC
 from layoutalg.proofs.pipeline.graph import ENDLESS, Graph, Instances
 from layoutalg.proofs.pipeline.paths import Frame, Step, ends_frame, fixed_frame, numbers_frame, path
 
@@ -104,11 +104,11 @@ def alternatives(graph: Graph) -> Iterator[list[Obligation]]:
     """
     for name, _ in graph.pipeline.buffers:
         uses = graph.uses.get(name, ())
-        for one, other in itertools.combinations([use for use in uses if use.op.op in WRITES], 2):
+        for one, other in itertools.combinations([use for use in uses if use.writes], 2):
             if "mma_write" in (one.op.op, other.op.op) and not in_order(one, other):
                 yield [_apart(graph, name, *pair) for pair in ((one, other), (other, one))]
-        for write in [use for use in uses if use.op.op in WRITES and use.op.op in GENERIC]:
-            for copy in [use for use in uses if use.op.op == "tma_load"]:
+        for write in [use for use in uses if use.writes and use.op.op in GENERIC]:
+            for copy in [use for use in uses if use.copies]:
                 what = "overwrites a generic write of its index with no proxy fence in between"
                 first, second = _end(graph, copy, copy.start), _end(graph, write, write.start)
                 after = _end(graph, write, write.done), _end(graph, copy, copy.start)
@@ -118,7 +118,7 @@ def alternatives(graph: Graph) -> Iterator[list[Obligation]]:
                 ]
     for name, _ in graph.pipeline.barriers:
         uses = graph.uses.get(name, ())
-        arrivals = [use for use in uses if use.op.on_barrier and use.op.op not in ("expect", "tma_load")]
+        arrivals = [use for use in uses if use.op.on_barrier and use.op.op not in ("expect", *COPIES)]
         for use in uses:
             if use.op.op == "expect":
                 what = "its phase may complete before it"
@@ -151,7 +151,7 @@ def _end(graph: Graph, use: Instances, event: int) -> End:
 def _accesses(graph: Graph, name: str, slots: int, policy: str) -> Iterator[Obligation]:
     """Yield what the reads and writes of a buffer owe each other."""
     uses = graph.uses.get(name, [])
-    writes = [use for use in uses if use.op.op in WRITES]
+    writes = [use for use in uses if use.writes]
     reads = [use for use in uses if use not in writes]
     unfenced = name in graph.pipeline.unfenced
     for write in writes:
@@ -169,7 +169,7 @@ def _accesses(graph: Graph, name: str, slots: int, policy: str) -> Iterator[Obli
             yield Obligation(
                 "race", what, name, _end(graph, read, read.done), _end(graph, write, write.start), slots, write
             )
-            if write.op.op == "tma_load" and read.op.op == "read" and policy == "strict":
+            if write.copies and read.op.op == "read" and policy == "strict":
                 what = "overwrites after a generic read with no proxy fence in between"
                 yield Obligation(
                     "race",
@@ -187,7 +187,7 @@ def _accesses(graph: Graph, name: str, slots: int, policy: str) -> Iterator[Obli
             yield Obligation(
                 "race", what, name, _end(graph, write, before), _end(graph, other, other.start), slots, other
             )
-            if generic and other.op.op == "tma_load":
+            if generic and other.copies:
                 what = "overwrites a generic write with no proxy fence in between"
                 yield Obligation(
                     "race",

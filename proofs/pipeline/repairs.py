@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from layoutalg.ground.errors import Repair
-from layoutalg.proofs.pipeline.document import GROUPS, Op, Pipeline, Role
+from layoutalg.proofs.pipeline.document import COPIES, GROUPS, Op, Pipeline, Role
 from layoutalg.proofs.pipeline.expansion import ranks, senders
 from layoutalg.proofs.pipeline.proving import Proof, prove
 
@@ -52,7 +52,7 @@ def _changes(pipeline: Pipeline) -> Iterator[tuple[str, str, Pipeline]]:
     for role, part, place, op in places:
         at = f"{role.name}.{part}, before {op}"
         fence = [Op("proxy_fence"), op]
-        if op.op in ("arrive", "tma_load", "tma_store", "mma"):
+        if op.op in ("arrive", *COPIES, "tma_store", "mma"):
             yield "fence the proxies", at, _with(pipeline, role, part, place, fence)
         if op.op == "read" and op.buf in pipeline.registers:
             yield "wait for all groups", at, _with(pipeline, role, part, place, [Op("mma_wait"), op])
@@ -100,7 +100,7 @@ def _bytes(pipeline: Pipeline) -> Iterator[tuple[str, str, Pipeline]]:
         for part, place, op in role.ops():
             if op.op in ("expect", "arrive_tx", "arrive"):
                 ops = getattr(role, part)
-                copies = [one for one in ops if one.op == "tma_load" and one.bar == op.bar]
+                copies = [one for one in ops if one.op in COPIES and one.bar == op.bar]
                 size = {one: sizes[one.buf] if one.bytes is None else one.bytes for one in copies}
                 total = sum([senders(pipeline, role, one) * size[one] for one in copies])
                 where = f"{role.name}.{part}[{place}], {op}"

@@ -37,13 +37,15 @@ PRIMITIVES: Final = {
     "cp_async": Primitive("global", "shared", "generic", ("group", "mbarrier")),
     "write": Primitive("registers", "shared", "generic", ("program",)),
     "read": Primitive("shared", "registers", "generic", ("program",)),
+    "dsmem_copy": Primitive("shared", "shared", "async", ("mbarrier",)),
     "mma": Primitive("shared", "accumulator", "async", ("group", "mbarrier")),
     "tma_store": Primitive("shared", "global", "async", ("group",)),
 }
-"""``"mbarrier"``: it signals a barrier when it is done (``tma_load`` by bytes, others by an arrival); ``"group"``: its
+"""``"mbarrier"``: it signals a barrier when it is done (copies by bytes, others by an arrival); ``"group"``: its
 role commits a group and waits for it; ``"program"``: it is done when the role goes on. Then the role arrives itself."""
-FILLS: Final = tuple(name for name, primitive in PRIMITIVES.items() if primitive.target == "shared")
-DRAINS: Final = tuple(name for name, primitive in PRIMITIVES.items() if primitive.source == "shared")
+FILLS: Final = tuple(name for name, one in PRIMITIVES.items() if one.target == "shared" != one.source)
+DRAINS: Final = tuple(name for name, one in PRIMITIVES.items() if one.source == "shared" != one.target)
+IN_CLUSTERS: Final = ("tma_load", "dsmem_copy", "read")
 SHARE_BYTES: Final = 16
 """A bulk copy moves a multiple of so many (PTX ISA 9.1, cp.async.bulk)."""
 
@@ -57,7 +59,9 @@ class Transfer(Checked, code="LA970"):
         primitive: A name in ``PRIMITIVES``: the op of a pipeline.
         protocol: How its end is told; by default the first of the primitive.
         shape: Extents of the tile, outermost first; none if not known.
-        ctas: For a multicast copy: groups of CTAs that have the same tile; each CTA copies a share to all of its group.
+        ctas: Groups of CTAs. ``tma_load``: they have the same tile, and each copies a share to all of its group.
+            ``dsmem_copy``: each copies a share of its own tile to each other one, and so gets a tile of their shares.
+            ``read``: each reads the tiles of all of its group, as conversions of registers across a cluster do.
 
     Example:
         >>> import layoutalg as la
@@ -69,6 +73,12 @@ class Transfer(Checked, code="LA970"):
         tma_load (mbarrier), mma (group): (64, 64), 8192 bytes, global to accumulator, scope cluster
         >>> print(Transfer(8192, "write").then(Transfer(8192, "tma_store")))
         write (program), tma_store (group): 8192 bytes, registers to global, scope cta, proxy fence before tma_store
+        >>> sums = Transfer(12288, "write").then(Transfer(12288, "dsmem_copy", ctas=((0, 1, 2, 3),)))
+        >>> sums.transfers[1].share, sums.transfers[1].reaches[1]
+        (4096, (2, 3, 0))
+        >>> print(sums.then(Transfer(12288, "read")))
+        write (program), dsmem_copy (mbarrier), read (program): 12288 bytes, registers to registers, scope cluster, \
+proxy fence before dsmem_copy, proxy fence before the next dsmem_copy
     """
 
     bytes: int
@@ -87,12 +97,14 @@ class Transfer(Checked, code="LA970"):
         together = [cta for group in self.ctas for cta in group]
         for cta in together:
             CHECK.integer(cta, "ctas", 0, MOST_CTAS)
-        if together and self.primitive != "tma_load":
-            raise CHECK.malformed("ctas", "are for a tma_load", self.ctas)
+        if together and self.primitive not in IN_CLUSTERS:
+            raise CHECK.malformed("ctas", f"are for {', '.join(IN_CLUSTERS)}", self.ctas)
         if sorted(together) != list(range(len(together))) or len({*map(len, self.ctas)}) > 1:
             raise CHECK.malformed("ctas", "must be groups of one size of all CTAs of a cluster", self.ctas)
-        if self.ctas and self.bytes % (SHARE_BYTES * len(self.ctas[0])):
-            rule = f"must be shares of a multiple of {SHARE_BYTES} bytes for {len(self.ctas[0])} CTAs"
+        if self.primitive == "dsmem_copy" and self.ctas and len(self.ctas[0]) < 2:
+            raise CHECK.malformed("ctas", "must be groups of at least two CTAs", self.ctas)
+        if self.proxy == "async" and self.ctas and self.bytes % (SHARE_BYTES * self._shares):
+            rule = f"must be shares of a multiple of {SHARE_BYTES} bytes for {self._shares} CTAs"
             raise CHECK.malformed("bytes", rule, self.bytes)
 
     @classmethod
@@ -136,12 +148,26 @@ class Transfer(Checked, code="LA970"):
     def reaches(self) -> tuple[tuple[int, ...], ...]:
         """The CTAs to which each CTA copies; one entry if they are the same for all, none without a cluster."""
         group = {cta: members for members in self.ctas for cta in members}
+        if self.primitive == "dsmem_copy":  # each begins with its neighbour, so that they do not all send to one
+            return tuple(
+                [
+                    tuple(members[(members.index(cta) + far) % len(members)] for far in range(1, len(members)))
+                    for cta, members in sorted(group.items())
+                ]
+            )
         return self.ctas if len(self.ctas) < 2 else tuple([group[cta] for cta in sorted(group)])
 
     @property
     def share(self) -> int:
-        """Bytes that one CTA copies."""
-        return self.bytes // len(self.ctas[0]) if self.ctas else self.bytes
+        """Bytes that one CTA copies at once: to all of its group, or to one of it."""
+        return self.bytes // self._shares
+
+    @property
+    def _shares(self) -> int:
+        """The CTAs whose shares make up a tile."""
+        if not self.ctas or self.primitive == "read":
+            return 1
+        return len(self.ctas[0]) - (self.primitive == "dsmem_copy")
 
     @property
     def source(self) -> Space:

@@ -312,7 +312,7 @@ def _lines(guard: Guard) -> Iterator[str]:
         yield _clause_text(clause)
 
 
-def _c_polynomial(value: Polynomial) -> str:
+def c_polynomial(value: Polynomial) -> str:
     """Return a polynomial with integer coefficients in C."""
     if not value.monomials:
         return "0"
@@ -338,10 +338,10 @@ def _c_condition(entry: Condition) -> str:
     sign = {"zero": "==", "nonzero": "!=", "nonnegative": ">="}[entry.kind]
     found = upper_bound(entry)
     if found is not None:
-        return f"{_c_polynomial(found[0])} <= {_c_polynomial(number(found[1]))}"
-    return f"{_c_polynomial(above)} {sign} 0"
+        return f"{c_polynomial(found[0])} <= {c_polynomial(number(found[1]))}"
+    return f"{c_polynomial(above)} {sign} 0"
 
 
 def _braced(value: Polynomial) -> str:
-    text = _c_polynomial(value)
+    text = c_polynomial(value)
     return text if text.isidentifier() or text.isdigit() else f"({text})"

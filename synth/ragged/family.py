@@ -7,19 +7,32 @@ function of absolute addresses (measured), its rows land where the tile expects 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from layoutalg.ground.conditions import divisible
 from layoutalg.ground.errors import BudgetError, Diagnostic
 from layoutalg.ground.verdict import Proved
-from layoutalg.proofs.ragged import CHECK, STRATEGIES, Plan, RaggedFamily, prove_coverage, rules_of
+from layoutalg.proofs.groups import MOST_ROWS, group_offsets
+from layoutalg.proofs.ragged import (
+    CHECK,
+    STRATEGIES,
+    Plan,
+    RaggedFamily,
+    heights_of,
+    overlaps,
+    prove_coverage,
+    rules_of,
+)
+from layoutalg.proofs.ragged_clip import FORMS, TALL, ClipPlan
 from layoutalg.proofs.smem import shared_tile
 from layoutalg.proofs.symbolic.checker import guard_implies_quickly
 from layoutalg.proofs.symbolic.plan import SymbolicPlan, evaluated
 from layoutalg.proofs.symbolic.problem import SymbolicProblem
 from layoutalg.proofs.tensor import Tensor, tensor_of
+from layoutalg.proofs.tensormap.plan import TensorMapPlan
 from layoutalg.proofs.tensormap.problem import SCHEMA
 from layoutalg.synth.symbolic.call import tensormap
 from layoutalg.synth.symbolic.planner import synthesize_symbolic
@@ -28,13 +41,95 @@ from layoutalg.synth.tensormap.refusal import InadmissibleError
 from layoutalg.targets.model import Violation
 from layoutalg.targets.nvidia import tensormap as hardware
 from layoutalg.targets.nvidia.tensormap import limits
+from layoutalg.targets.probes import clip_probe
 
 SIZE = "n"
 _OPTIONS = ("base_elem_offset", "oob_fill", "oob_required")
-_STATED = {
-    "back": "the last tile of a group ends with it: some rows of the previous tile are copied twice, with equal values",
-    "overfetch": "the last tile of a group also reads rows after the group",
-}
+_TWICE = "some rows of a group are copied twice, with equal values: by the last tile, or by boxes that overlap"
+_BEHIND = "the last tile of a group also reads rows after the group"
+
+
+def ragged(
+    tensor: object,
+    groups: int | str | Sequence[int] | None,
+    tile: Sequence[int],
+    smem: object = None,
+    strategy: str = "auto",
+    *,
+    axis: int = 0,
+    direction: str = "load",
+    target: str = "sm_90a",
+    multiple: int = 1,
+    **options: Any,
+) -> RaggedFamily:
+    """Return the proved family of maps that copies tiles of every group of a ragged tensor.
+
+    Mathematically: the groups are consecutive intervals of ``axis``, of any sizes; tiles start at the first row of
+    each. For all sizes, every element of every group is copied exactly once, or as ``.stated`` says.
+
+    Args:
+        tensor: The whole tensor; sizes may be symbolic.
+        groups: The number of groups, or their sizes, which ``copies()`` then takes by default; None or a name if even
+            the number is known only at run time. The family holds for all sizes in any case.
+        tile: Tile extents, outermost dimension first.
+        smem: As for ``layoutalg.tensormap``.
+        strategy: How the rest of a group behind its whole tiles is copied. ``"auto"``: groups of at least a tile as
+            ``"shift_back"``, shorter ones by smaller boxes; where no map of these exists, by ``"clip"`` or
+            ``"descriptors"``. ``"exact_pool"``, ``"overlap_pool"``, ``"shift_back"`` (groups of at least a tile),
+            ``"clip"``, ``"descriptors"``, ``"overfetch"`` (loads): see ``proofs.ragged``.
+        axis: The ragged dimension.
+        direction: ``"load"`` or ``"store"``; stores may write rows twice with equal values, except by ``"exact_pool"``,
+            ``"clip"`` and ``"descriptors"``.
+        target: Architecture.
+        multiple: What divides every group size, so that fewer maps and rests are needed.
+        options: ``swizzle`` and ``axes`` as for ``layoutalg.tensormap``, ``base_elem_offset``, ``oob_fill``,
+            ``oob_required``; ``form`` of clipped maps (``proofs.ragged_clip``).
+
+    Raises: InadmissibleError: no such family exists. MalformedError: LA865, LA869. BudgetError: its coverage was not
+        proved.
+
+    Example:
+        >>> smem = "Sw<3,3,3> o 0 o (128,64):(64,1)"
+        >>> family = ragged(Tensor(("R", 512)), None, (128, 64), smem)
+        >>> len(family.members), [(copy.row, copy.rows) for copy in family.copies([300, 3])]
+        (8, [(0, 128), (128, 128), (172, 128), (300, 2), (301, 2)])
+
+    Source: Triton's ragged descriptors, arXiv 2508.16584 (pools of boxes), CUTLASS's grouped kernels (a map per group).
+    """
+    many, sizes = _groups(groups)
+    CHECK.choice(strategy, "strategy", STRATEGIES)
+    first, *rest = ("auto", "clip", "descriptors") if strategy == "auto" else (strategy,)
+    given = {"axis": axis, "direction": direction, "target": target, "multiple": multiple, **options}
+    try:
+        family = synthesize_ragged(tensor, tile, smem, strategy=first, **given)
+    except InadmissibleError as error:
+        family = _instead(error, rest, lambda each: synthesize_ragged(tensor, tile, smem, strategy=each, **given))
+    found = replace(family, groups=many, sizes=sizes)
+    if sizes:
+        found.copies()  # refuses sizes that do not fit
+    return found
+
+
+def _instead(
+    refused: InadmissibleError, strategies: Sequence[str], find: Callable[[str], RaggedFamily]
+) -> RaggedFamily:
+    """The family of the first further strategy that has one; otherwise the refusal of the first."""
+    for each in strategies:
+        with suppress(InadmissibleError):
+            return find(each)
+    raise refused
+
+
+def _groups(groups: object) -> tuple[int | None, tuple[int, ...]]:
+    """The number of groups and their sizes, as far as they are known."""
+    if groups is None or (isinstance(groups, str) and groups.isidentifier()):
+        return None, ()
+    if isinstance(groups, str) or not hasattr(groups, "__len__"):
+        return CHECK.integer(
+            groups, "groups", 1, 1 << 31, "must be a number of groups, their sizes, a name or None"
+        ), ()
+    ends = group_offsets(groups)
+    return len(ends) - 1, tuple((ends[1:] - ends[:-1]).tolist())
 
 
 def synthesize_ragged(
@@ -46,34 +141,19 @@ def synthesize_ragged(
     axis: int = 0,
     direction: str = "load",
     target: str = "sm_90a",
+    multiple: int = 1,
+    form: str = "",
     **options: Any,
 ) -> RaggedFamily:
-    """Return the proved family of maps that copies tiles of every group of a ragged tensor.
-
-    Mathematically: the groups are consecutive intervals of ``axis``, of any sizes; tiles start at the first row of
-    each. For all sizes, every element of every group is copied exactly once, or as ``.stated`` says.
-
-    Args:
-        tensor: The whole tensor; sizes may be symbolic.
-        tile: Tile extents, outermost dimension first.
-        smem: As for ``layoutalg.tensormap``.
-        strategy: ``"descriptors"``, ``"boxes"``, ``"back"`` or ``"overfetch"``; see ``proofs.ragged``.
-        axis: The ragged dimension.
-        direction: ``"load"`` or ``"store"``; stores support ``"descriptors"``, ``"boxes"``, and ``"back"`` if equal
-            values may be written twice.
-        target: Architecture.
-        options: ``swizzle`` and ``axes`` as for ``layoutalg.tensormap``, ``base_elem_offset``, ``oob_fill``,
-            ``oob_required``.
+    """Return the family of exactly this strategy; arguments as for ``ragged``, which also says more of groups.
 
     Raises: InadmissibleError: no such family exists. BudgetError: its coverage was not proved.
 
     Example:
         >>> smem = "Sw<3,3,3> o 0 o (128,64):(64,1)"
-        >>> family = synthesize_ragged(Tensor(("R", 512)), (128, 64), smem, strategy="back")
+        >>> family = synthesize_ragged(Tensor(("R", 512)), (128, 64), smem, strategy="shift_back")
         >>> len(family.plans), family.least_rows, [copy.row for copy in family.copies([300, 128])]
         (1, 128, [0, 128, 172, 300])
-
-    Source: Triton's ragged descriptors, arXiv 2508.16584 (pools of boxes), CUTLASS's grouped kernels (a map per group).
     """
     source = tensor_of(tensor, smem, named=True)
     CHECK.choice(strategy, "strategy", STRATEGIES)
@@ -83,28 +163,37 @@ def synthesize_ragged(
             "axis", "must not be the innermost dimension, along which copies start 16-byte aligned", axis
         )
     extents = CHECK.vector(tile, "tile", len(source.shape))
+    CHECK.integer(multiple, "multiple", 1, limits.MAX_DIM + 1)
+    CHECK.choice(form, "form", ("", *FORMS))
     if not options.keys() <= {*_OPTIONS, "swizzle", "axes"}:
-        raise CHECK.malformed("options", f"may be swizzle, axes, {', '.join(_OPTIONS)}", sorted(options))
+        raise CHECK.malformed("options", f"may be form, swizzle, axes, {', '.join(_OPTIONS)}", sorted(options))
     if SIZE in source.names:
         raise CHECK.malformed("tensor", f"must not use the name {SIZE}, reserved for group sizes", str(source))
     options |= {"target": target, "direction": direction}
     if direction == "store" and strategy == "overfetch":
         raise _refused(source, "STORE", "a store would overwrite rows after the group")
+    heights = heights_of(strategy, extents[place], multiple)
     if strategy == "descriptors":
         plans: tuple[Plan, ...] = (_per_group(source, extents, smem, place, options),)
-        heights: list[int] = []
+    elif strategy == "clip":
+        plans = (_clipped(source, extents, smem, place, form, options),)
     else:
-        heights = _heights(extents[place]) if strategy == "boxes" else []
         plans = tuple(_whole(source, extents, smem, place, rows, options) for rows in (extents[place], *heights))
     for plan in plans:
         if plan.oob != "exact":
             raise _refused(
                 source, "OOB_CLASS", f"a map of the family has out-of-bounds class {plan.oob}; exact is required"
             )
-    rules = rules_of(strategy, extents[place], heights)
-    least = extents[place] if strategy == "back" else 1
-    stated = "" if extents[place] == 1 else _STATED.get(strategy, "")
-    family = RaggedFamily(strategy, place, extents[place], plans, rules, stated, least)
+    rests = extents[place] > 1 and multiple % extents[place] != 0
+    stated = _BEHIND if strategy == "overfetch" and rests else ""
+    if overlaps(strategy, extents[place], multiple):
+        stated = _TWICE
+    known = source.shape[place]
+    rows = known if isinstance(known, int) else MOST_ROWS if strategy == "descriptors" else limits.MAX_DIM
+    family = RaggedFamily(
+        strategy, place, extents[place], plans, rules_of(strategy, extents[place], heights), stated,
+        extents[place] if strategy == "shift_back" else 1, multiple=multiple, rows=rows,
+    )  # fmt: skip
     verdict = prove_coverage(family)
     if not isinstance(verdict, Proved):
         raise BudgetError(
@@ -113,9 +202,27 @@ def synthesize_ragged(
     return replace(family, certificate=dict(verdict.certificate))
 
 
-def _heights(rows: int) -> list[int]:
-    """The powers of two below the rows of a tile, decreasing."""
-    return [1 << bit for bit in reversed(range((rows - 1).bit_length()))]
+def _clipped(
+    source: Tensor, tile: tuple[int, ...], smem: object, axis: int, form: str, options: dict[str, Any]
+) -> Plan:
+    """The map of the whole tensor in which rows behind a group are out of bounds; only where that was probed."""
+    form = form or "read_write"
+    asked, target, size = f"{form} {options['direction']}", options["target"], hardware.element_bytes(source.dtype)
+    probe = clip_probe(target)
+    if probe is None or asked not in probe.forms or size not in probe.element_bytes:
+        shown = "no probe has run" if probe is None else f"the probe showed {', '.join(probe.forms)}"
+        text = (
+            f"{target}, {asked} of {size}-byte elements: that addresses wrap at 2^64 is documented nowhere, and {shown}"
+        )
+        raise _refused(source, "PROBE", text)
+    plan = _whole(source, tile, smem, axis, tile[axis], options)
+    if not isinstance(plan, TensorMapPlan):
+        raise _refused(source, "PROBE", "sizes must be numbers: a clipped map has the pitch in two fields")
+    if source.shape[axis] > TALL:
+        raise _refused(source, "DIM_RANGE", f"a clipped map has at most {TALL} rows, not {source.shape[axis]}")
+    if plan.tensor_map.rank + 2 - (form == "write_only") > limits.MAX_RANK:
+        raise _refused(source, "RANK", f"the map has {plan.tensor_map.rank} dimensions, a clipped one more than 5")
+    return ClipPlan.of(plan, axis, form)
 
 
 def _per_group(source: Tensor, tile: tuple[int, ...], smem: object, axis: int, options: dict[str, Any]) -> Plan:

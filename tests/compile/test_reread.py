@@ -16,6 +16,7 @@ from layoutalg.codegen.kernels.copy import copy_kernel, copy_pipeline
 from layoutalg.codegen.kernels.gemm import gemm_kernel
 from layoutalg.codegen.kernels.gemm_forms import Form
 from layoutalg.codegen.kernels.transpose_ring import transpose_ring_kernel, turn_pipeline
+from layoutalg.codegen.pipeline.emission import placed
 from layoutalg.codegen.pipeline.reread import Launch, events, mismatch
 from layoutalg.codegen.prelude import PRELUDE, wgmma_prelude
 from layoutalg.ground.errors import MalformedError, MissingExtraError, RepresentabilityError
@@ -236,6 +237,39 @@ def test_products_do_what_their_pipelines_say(cluster: int, behind: int) -> None
         assert wrong.witness.get("op") == (op if cluster > 1 else op.replace("@0", "")), str(wrong)
 
 
+PARTS, MEET = "(shared + 135168 + 12288 * which) + at", "la_role_barrier(1 + which, 128);"
+FENCED_SUMS = f"la_fence_async();\n                {MEET}\n                if (issuer) la_arrive"
+WAIT_SENT = "la_wait_phase_cluster(barriers + (which == 0 ? 80 : 88)"
+SPLIT = [
+    (PARTS, f"{PARTS} + 4096", "beyond the document's slots", "store0@0.loop[6]"),
+    ("+ at, 4096, (barriers", "+ at, 2048, (barriers", "other than the document's bytes", "store0@0.loop[4]"),
+    ("+ far + 1) & 3;", "+ far) & 3;", "another slot or barrier than the document's", "store0@0.loop[4]"),
+    (FENCED_SUMS, FENCED_SUMS.partition("\n")[2], "another op", "store0@0.loop[2]"),
+    (FENCED_SUMS, "la_fence_async();\n                if (issuer) la_arrive", "no barrier of threads",
+     "store0@0.loop[3]"),
+    ("if (kc < tripsc - 1) {", "if (kc < tripsc) {", "another op", "store0@0.post[0]"),
+    ("(0xfu ^ 1u << la_cluster_rank()) >> to & 1", "to", "another op", "store0@1.loop[14]"),
+    (WAIT_SENT, "la_wait_phase_cluster(barriers + (which == 0 ? 64 : 72)", "another op", "store0@0.loop[0]"),
+]  # fmt: skip
+"""Text of a kernel whose blocks share the K of a tile, another text, and what is found."""
+
+
+def test_split_products_do_what_their_pipelines_say() -> None:
+    made = gemm_kernel((512, 256, 512), "bf16", form=Form(128, 128, 2, 16, split=4, stages=4))
+    turns = {"load": 2, "math0": 2, "math1": 2, "store0": 2, "store1": 2}
+    kernel, program = made.kernel, made.emitted.program
+    launched = persistent(made.blocks, [None, None, None, 0, None], turns, 4)
+    rings = [(name, *place) for name, place in placed(program, "sm_90a").buffers.items() if name[0] in "PR"]
+    assert mismatch(kernel, program.pipeline, launched, trips=range(3), buffers=rings) is None
+    for old, new, because, op in SPLIT:
+        assert old in kernel.text, old
+        wrong = replace(kernel, text=kernel.text.replace(old, new))
+        found = mismatch(wrong, program.pipeline, launched, trips=[2], buffers=rings)
+        assert found is not None, old
+        assert because in str(found), str(found)
+        assert found.witness.get("op") == op, str(found)
+
+
 def test_a_wait_that_looks_once_is_none() -> None:
     """The first look of every wait is too early."""
     kernel, pipeline = copy_kernel((300, 4096), "bf16").kernel, copy_pipeline(4, 2, 16384, 16384)
@@ -258,8 +292,8 @@ REFUSED = [
     ("int* d", "    la_arrive_expect_tx(at, atomicAdd(d, 1));", "atom"),
     ("int n", "    while (n != 0) n += 2, la_store_commit();", "instructions"),
     ("int n", _asm("mbarrier.complete_tx.shared::cta.b64 [%0], 16;"), "complete_tx"),
-    ("int n", _asm("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%0], 16, [%0];"),
-     "cp.async.bulk"),
+    ("int n", _asm("cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.add.u32"
+                   " [%0], [%0], 16, [%0];"), "cp.reduce.async.bulk"),
     ("int n", _asm("barrier.cta.red.popc.u32 %0, 0, 1;"), "barrier.cta.red"),
 ]  # fmt: skip
 

@@ -69,7 +69,7 @@ def answers() -> dict[str, str]:
         "no-shuffles": la.draw.svg(factorise("(64,64):(64,1)")),
         **{
             f"ragged-{name}": la.draw.svg(synthesize_ragged(ragged, (64, 64), strategy=name))
-            for name in ("descriptors", "boxes", "back", "overfetch")
+            for name in ("auto", "descriptors", "exact_pool", "overlap_pool", "shift_back", "overfetch")
         },
         "symbolic": la.draw.svg(la.tensormap(la.Tensor(("B", "M", "K"), assume=("K % 8 == 0",)), (1, 128, 64))),
         "tmem": la.draw.svg(use),

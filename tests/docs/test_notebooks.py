@@ -17,7 +17,7 @@ LARGEST_BYTES = 200_000
 
 
 def test_there_is_a_notebook_for_each_question() -> None:
-    assert [path.stem.partition("_")[0] for path in NOTEBOOKS] == [f"{number:02}" for number in range(1, 10)]
+    assert [path.stem.partition("_")[0] for path in NOTEBOOKS] == [f"{number:02}" for number in range(1, 13)]
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

@@ -25,6 +25,7 @@ PAGES = (
     "docs/families.md",
     "docs/hierarchical_equations.md",
     "docs/howto.md",
+    "docs/indirect.md",
     "docs/json.md",
     "docs/notation.md",
     "docs/tensormap_modes.md",

@@ -15,7 +15,8 @@ from typing import Any
 
 LIMIT = 2**20 - 1
 WARP = 32
-WRITES = ("tma_load", "write")
+COPIES = ("tma_load", "dsmem_copy")
+WRITES = (*COPIES, "write")
 
 
 def explore(document: dict[str, Any], n: int, states: int = 50_000) -> frozenset[str] | None:
@@ -64,6 +65,8 @@ class Step:
     """Of something that ends later: the copy, the mma, the arrival."""
     parts: list[Step] = field(default_factory=list)
     """One copy for each destination."""
+    source: Step | None = None
+    """What a copy reads in the CTA that starts it."""
     covers: int = 0
     """The bits of the mmas that have ended when this has happened."""
 
@@ -167,11 +170,16 @@ class Cluster:
         if index < 0 and kind != "wait":
             return
         there = [self._place(Step(kind, place), op, index, cta) for cta in self._destinations(op, cta)]
-        if kind == "tma_load":
+        if kind in COPIES:
             for copy in there:
                 copy.bit = 1 << len(self.later)
                 self.later.append(copy)
-            yield Step("start", place, parts=there)
+                if kind == "dsmem_copy":
+                    copy.source = self._place(Step("mma", place), {"buf": op["src"]}, index, cta)
+            if kind == "tma_load":
+                yield Step("start", place, parts=there)
+            else:  # an instruction for each destination
+                yield from [Step("start", place, parts=[copy]) for copy in there]
         elif kind == "mma_arrive":
             for signal in there:
                 signal.bit, signal.covers = 1 << len(self.later), sum(groups)
@@ -206,7 +214,12 @@ class Cluster:
         steps = [each for program in self.programs for step in program for each in step.parts or [step]]
         owed: Counter[tuple[int, int]] = Counter()
         for step in steps:
-            owed[step.bar, step.phase] += step.size * {"expect": 1, "arrive_tx": 1, "tma_load": -1}.get(step.what, 0)
+            owed[step.bar, step.phase] += step.size * {
+                "expect": 1,
+                "arrive_tx": 1,
+                "tma_load": -1,
+                "dsmem_copy": -1,
+            }.get(step.what, 0)
         if any(owed[step.bar, step.phase - step.flip] for step in steps if step.what == "wait"):
             self.kinds.add("tx_mismatch")
 
@@ -225,7 +238,7 @@ class Cluster:
                 if self._happens(new, step):
                     yield tuple(new)
         for step in self.later:
-            cell = self.copying if step.what == "tma_load" else self.sending
+            cell = self.copying if step.what in COPIES else self.sending
             if state[cell] & step.bit:
                 happened = True
                 new = list(state)
@@ -250,6 +263,8 @@ class Cluster:
         """Do what a role does next; whether anything is defined behind it."""
         if step.what == "start":
             for copy in step.parts:
+                if copy.source:
+                    self._reads(new, copy.source)
                 self._writes(new, copy)
                 new[self.copying] |= copy.bit
         elif step.what == "send":
@@ -308,7 +323,10 @@ class Cluster:
 
     def _writes(self, new: list[int], step: Step) -> None:
         read = any(new[self.running] & mma.bit for mma in self.mmas if mma.slot == step.slot)
-        others = [copy for copy in self.later if copy.what == "tma_load" and copy.slot == step.slot]
+        others = [copy for copy in self.later if copy.what in COPIES and copy.slot == step.slot]
+        copied = [copy.bit for copy in self.later if copy.source and copy.source.slot == step.slot]
+        if any(new[self.copying] & bit for bit in copied):
+            self.kinds.add("race")
         if read or any(new[self.copying] & copy.bit for copy in others if copy.index != step.index):
             self.kinds.add("race")
         if new[step.slot] != step.index:

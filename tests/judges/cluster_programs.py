@@ -40,6 +40,19 @@ def led(stages: int = 1, cluster: int = 2) -> Document:
     return document(stages, {"full": 1, "empty": cluster}, {"B": TILE}, roles) | {"cluster": cluster}
 
 
+def exchange(stages: int = 1, cluster: int = 2, ahead: bool = True) -> Document:
+    """Each CTA writes its part, copies it into the memory of the others and reads theirs."""
+    others = [[(cta + far) % cluster for far in range(1, cluster)] for cta in range(cluster)]
+    parts = TILE * (cluster - 1)
+    expect = op("arrive_tx", bar="got", bytes=parts)
+    copies = op("dsmem_copy", src="P", buf="R", bar="got", bytes=TILE, to=others)
+    send = [wait("sent", ph=-1), op("write", buf="P"), op("proxy_fence")]
+    send += [expect, copies] if ahead else [copies, expect]
+    take = [wait("got"), op("read", buf="R"), op("proxy_fence"), arrive("sent", to=others)]
+    made = document(stages, {"got": 1, "sent": cluster - 1}, {"P": TILE, "R": parts}, [role("math", send + take)])
+    return made | {"cluster": cluster}
+
+
 def grid(stages: int = 2) -> Document:
     """Two by two CTAs: A is shared by those of a row, B by those of a column."""
     rows, columns = [[0, 1], [0, 1], [2, 3], [2, 3]], [[0, 2], [1, 3], [0, 2], [1, 3]]
@@ -77,11 +90,13 @@ def handed() -> Document:
 @st.composite
 def programs(draw: st.DrawFn) -> Document:
     """One of the above, small, with no, one or two changes."""
-    kind = draw(st.sampled_from(("gemm", "gemm", "led", "led", "meeting", "handed")))
+    kind = draw(st.sampled_from(("gemm", "gemm", "led", "led", "exchange", "exchange", "meeting", "handed")))
     if kind == "gemm":
         made = gemm(1, 2, draw(st.sampled_from((1, 1, 2))), draw(st.booleans()))
     elif kind == "led":
         made = led(draw(st.integers(1, 2)), draw(st.sampled_from((2, 2, 3))))
+    elif kind == "exchange":
+        made = exchange(draw(st.integers(1, 2)), draw(st.sampled_from((2, 2, 3))), draw(st.booleans()))
     elif kind == "meeting":
         made = meeting(draw(st.integers(1, 2)), draw(st.booleans()), draw(st.sampled_from((1, 1, 2))))
     else:
@@ -101,7 +116,9 @@ def change(draw: st.DrawFn, made: Document) -> None:
     place = draw(st.integers(0, len(ops) - 1))
     one, size = ops[place], made.get("cluster", 1)
     some = st.lists(st.integers(0, size - 1), min_size=1, max_size=size, unique=True)
-    what = draw(st.sampled_from(("drop", "swap", "ranks", "own", "off", "ph", "bytes", "count", "threads", "kind")))
+    what = draw(
+        st.sampled_from(("drop", "swap", "turn", "ranks", "own", "off", "ph", "bytes", "count", "threads", "kind"))
+    )
     if what == "drop":
         del ops[place]
     elif what == "swap":
@@ -116,6 +133,8 @@ def change(draw: st.DrawFn, made: Document) -> None:
         one[what] = one.get(what, 0) + draw(st.sampled_from((-1, 1)))
     elif what == "bytes" and "bytes" in one:
         one["bytes"] = draw(st.sampled_from((TILE // 2, TILE, 2 * TILE)))
+    elif what == "turn" and "src" in one:
+        one["src"], one["buf"] = one["buf"], one["src"]
     elif what == "count" and made["barriers"]:
         barrier = made["barriers"][draw(st.sampled_from(sorted(made["barriers"])))]
         barrier["count"] = draw(st.integers(1, 3))

@@ -14,10 +14,11 @@ from typing import Any
 
 LIMIT = 2**20 - 1
 READS = ("read", "mma", "tma_store")
-WRITES = ("write", "tma_load", "cp_async", "mma_write")
+WRITES = ("write", "tma_load", "dsmem_copy", "cp_async", "mma_write")
+COPIES = ("tma_load", "dsmem_copy")
 GROUPS = {"mma": "mma", "mma_write": "mma", "tma_store": "bulk", "cp_async": "cp_async"}
 """The accesses that run on until something waits for them, with what their commits and waits are called."""
-LATER = ("tma_load", "mma_arrive", "cp_async_arrive")
+LATER = (*COPIES, "mma_arrive", "cp_async_arrive")
 """Ops that are done at any later moment."""
 MOST_TRIPS = 24
 
@@ -138,6 +139,10 @@ class Step:
     """The copies of the same index into the same slot."""
     after: tuple[tuple[int, int], ...] = ()
     """Of each role that writes the same index, where it stands when it has started its last write."""
+    source: Step | None = None
+    """Of a copy from another slot, how it reads it."""
+    reading: int = 0
+    """The copies that read the slot."""
 
 
 class Block:
@@ -233,13 +238,16 @@ class Block:
             step.slot, step.held = 1 << place, self.first_held + place
             step.written = op["buf"] in self.written
             step.fenceless = buffer.get("space", "shared") != "shared"
-            if step.op == "tma_load":
+            if step.op in COPIES:
                 step.size = op.get("bytes", buffer["bytes"])
+        if "src" in op:
+            read = {key: value for key, value in op.items() if key in ("off", "idx_abs")}
+            step.source = self._step(number, read | {"op": "mma", "buf": op["src"]}, k, before)
         return step
 
     def _link(self) -> None:
         """Tell each access what the other writes of its slot are."""
-        copies = [step for step in self.later if step.op == "tma_load"]
+        copies = [step for step in self.later if step.op in COPIES]
         self.copies = sum(copy.later for copy in copies)
         last: dict[tuple[int, int], dict[int, int]] = defaultdict(dict)
         self.writers: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
@@ -248,7 +256,9 @@ class Block:
                 if step.op in WRITES:
                     last[step.slot, step.index][role] = place + 1
                     self.writers[step.slot, step.index].append((role, place))
-        for step in (step for program in self.programs for step in program if step.slot):
+        accesses = [step for program in self.programs for step in program if step.slot]
+        for step in accesses + [step.source for step in copies if step.source]:
+            step.reading = sum(copy.later for copy in copies if copy.source and copy.source.slot == step.slot)
             same_slot = [copy for copy in copies if copy.slot == step.slot]
             step.fills = sum(copy.later for copy in same_slot if copy.index == step.index)
             step.others = sum(copy.later for copy in same_slot if copy.index != step.index)
@@ -264,7 +274,7 @@ class Block:
         for step in steps:
             if step.op in ("expect", "arrive_tx"):
                 balance[step.cell, step.phase] += step.size
-            if step.op == "tma_load":
+            if step.op in COPIES:
                 balance[step.cell, step.phase] -= step.size
         for step in steps:
             if step.op == "wait":
@@ -309,6 +319,8 @@ class Block:
         if step.op in READS:
             self._read(new, step)
         elif step.op in WRITES:
+            if step.source:
+                self._read(new, step.source)
             self._write(new, step)
         elif step.op == "proxy_fence":
             new[self.unfenced] = 0
@@ -326,7 +338,7 @@ class Block:
         covered = [each for each in self.open[step.role][new[step.role]] if each[2] & step.later]
         self._finish(new, covered)
         new[self.flight] -= step.later
-        if self._raised(new, step, -step.size) if step.op == "tma_load" else self._arrived(new, step):
+        if self._raised(new, step, -step.size) if step.op in COPIES else self._arrived(new, step):
             yield tuple(new)
 
     def _finish(self, new: list[int], accesses: Sequence[Open]) -> None:
@@ -397,7 +409,7 @@ class Block:
             follows = step.op == "mma_write" and role == step.role and index >= 0
             if not follows and (index != step.index or step.fenceless):
                 self.kinds.add("race")
-        if new[self.flight] & step.others:
+        if new[self.flight] & (step.others | step.reading):
             self.kinds.add("race")
         if new[step.held] not in (step.index, discarded(step.index)):
             mine = step.role, new[step.role] - 1
@@ -406,7 +418,7 @@ class Block:
             new[step.held] = discarded(step.index) if again else step.index
         if step.fenceless:
             return
-        if step.op != "tma_load":
+        if step.op not in COPIES:
             new[self.unfenced] |= step.slot
             return
         if new[self.unfenced] & (step.slot | step.slot << self.every_slot):

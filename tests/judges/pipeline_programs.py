@@ -164,6 +164,23 @@ def epilogue(rng: random.Random) -> Document:
     return document(stages, {"full": 1, "empty": 1}, {"C": BYTES}, [math, stored])
 
 
+def relayed(rng: random.Random) -> Document:
+    """A slot is filled by a thread or a copy, copied on to another slot by the same role or another, and read."""
+    stages = rng.randint(1, 2)
+    on = [op("arrive_tx", bar="full", bytes=BYTES), op("dsmem_copy", src="P", buf="R", bar="full")]
+    if rng.random() < 0.3:
+        on.reverse()
+    take = [wait("full"), *use(rng, ["R"], rng.random() < 0.7), arrive("empty")]
+    barriers: dict[str, Any] = {"full": 1, "empty": 1}
+    if rng.random() < 0.5:
+        roles = [role("send", [wait("empty", ph=-1), op("write", buf="P"), op("proxy_fence"), *on])]
+    else:
+        barriers["loaded"] = 1
+        first = [wait("empty", ph=-1), *loads("loaded", {"P": BYTES})]
+        roles = [role("load", first), role("send", [wait("loaded"), *on])]
+    return document(stages, barriers, {"P": BYTES, "R": BYTES}, [*roles, role("take", take)])
+
+
 def chained(rng: random.Random) -> Document:
     """A role turns loaded slots into slots of another ring, whose depth may differ."""
     stages = rng.randint(1, 2)
@@ -526,6 +543,7 @@ def _any_op(rng: random.Random) -> Op:
             *3 * [op("arrive", bar=bar, ph=ph, **place)],
             op("arrive_tx", bar=bar, ph=ph, bytes=BYTES, **place),
             op("tma_load", buf=buf, bar=bar, ph=ph, **place),
+            op("dsmem_copy", src="AC"[buf == "A"], buf=buf, bar=bar, ph=ph, **place),
             op("cp_async", buf=buf, **place),
             op(rng.choice(("mma_arrive", "cp_async_arrive")), bar=bar, ph=ph, **place),
             op("write", buf=buf, **place),
@@ -542,7 +560,7 @@ def _any_op(rng: random.Random) -> Op:
 
 FAMILIES: tuple[Callable[[random.Random], Document], ...] = (
     ring, ring, prefetch, release_previous, free_at_first, generic_producer, epilogue, chained, two_producers,
-    expected_elsewhere, first_before_loop, last_behind_loop, warps, fused, led,
+    expected_elsewhere, first_before_loop, last_behind_loop, warps, fused, led, relayed, relayed,
     in_turn, straight, committed, copied, accumulated, accumulated, tiles, rescaled, two_products, weighted, weighted,
 )  # fmt: skip
 
@@ -644,7 +662,7 @@ def change_count(rng: random.Random, made: Document) -> bool:
 
 
 def change_bytes(rng: random.Random, made: Document) -> bool:
-    found = _some(rng, made, "expect", "arrive_tx", "tma_load")
+    found = _some(rng, made, "expect", "arrive_tx", "tma_load", "dsmem_copy")
     if found is None:
         return False
     found["bytes"] = max(16, found.get("bytes", BYTES) + rng.choice((-16, 16, -BYTES, BYTES)))
@@ -678,7 +696,7 @@ def change_off(rng: random.Random, made: Document) -> bool:
 
 
 def change_phase(rng: random.Random, made: Document) -> bool:
-    found = _some(rng, made, "wait", "expect", "tma_load", *ARRIVALS)
+    found = _some(rng, made, "wait", "expect", "tma_load", "dsmem_copy", *ARRIVALS)
     if found is None:
         return False
     found["ph"] = found.get("ph", 0) + rng.choice((-1, 1))

@@ -142,8 +142,12 @@ def test_shuffles_show_the_word_of_every_register(order: list[int]) -> None:
         assert all(held[lane, r] == (came, word) for lane, r, came, word in shown if (lane, r) in moved)
 
 
-@pytest.mark.parametrize("strategy", ["descriptors", "boxes", "back", "overfetch"])
+@pytest.mark.parametrize("strategy", ["auto", "descriptors", "exact_pool", "overlap_pool", "shift_back", "overfetch"])
 def test_a_ragged_family_shows_copies_that_cover_each_group(strategy: str) -> None:
+    for multiple in (8, 96):
+        assert "rows once" in la.draw.svg(
+            la.ragged(la.Tensor((1024, 512)), 4, (64, 64), None, strategy, multiple=multiple)
+        )
     family = synthesize_ragged(la.Tensor((1024, 512)), (64, 64), strategy=strategy)
     picture = la.draw.svg(family)
     sizes = [int(size) for size in re.findall(r">n = (\d+)<", picture)]
@@ -154,7 +158,7 @@ def test_a_ragged_family_shows_copies_that_cover_each_group(strategy: str) -> No
     counted = [
         tuple(map(int, found)) for found in re.findall(r"(\d+) rows once(?:, (\d+) twice)?<", picture) if found[1]
     ]
-    assert bool(counted) == (strategy == "back")
+    assert bool(counted) == (strategy in ("auto", "overlap_pool", "shift_back"))
     assert "never" not in picture
 
 

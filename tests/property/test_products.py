@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -52,9 +53,22 @@ def forms(draw: st.DrawFn) -> Form:
     return Form(rows, columns, consumers, leaving, cluster, behind, stages, draw(st.integers(1, 3)), depth, swizzle)
 
 
+@st.composite
+def splits(draw: st.DrawFn) -> Form:
+    """Forms whose blocks share K."""
+    consumers, split = draw(st.sampled_from([1, 1, 2, 3])), draw(st.sampled_from([2, 2, 4, 4, 8]))
+    columns = draw(st.sampled_from([each for each in (32, 64, 96, 128, 256) if each % (16 * split) == 0]))
+    leaving = draw(st.sampled_from([each for each in (16, 32, 48, 64, 128) if columns % (split * each) == 0]))
+    stages, behind = draw(st.integers(2, 3)), draw(st.integers(0, 1))
+    swizzle, depth = draw(st.sampled_from([("128B", 0), ("128B", 0), ("64B", 0), ("64B", 128), ("32B", 96)]))
+    form = Form(64 * consumers, columns, consumers, leaving, 1, behind, stages, draw(st.integers(1, 3)), split=split)
+    return replace(form, swizzle=swizzle, depth=depth)
+
+
 @settings(max_examples=48, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(
-    st.sampled_from(list(MANTISSA)), forms(), st.tuples(st.integers(1, 400), st.integers(1, 48), st.integers(1, 40)),
+    st.sampled_from(list(MANTISSA)), st.one_of(forms(), splits()),
+    st.tuples(st.integers(1, 400), st.integers(1, 48), st.integers(1, 40)),
     st.tuples(st.booleans(), st.booleans()), st.sampled_from(["bf16", "f16"]), st.integers(0, 2**31),
 )  # fmt: skip
 def test_products_are_exact(
@@ -73,12 +87,12 @@ def test_products_are_exact(
     a, b = (rng.integers(-4, 5, (rows, k)) for rows in (m, n))
     left, right = (aligned(encoded(np.ascontiguousarray(each.T) if turn else each, kind))
                    for each, turn in zip((a, b), turned, strict=True))  # fmt: skip
-    clusters = int(rng.integers(1, min(3, made.blocks // form.cluster) + 1))
-    blocks = clusters * form.cluster
+    clusters = int(rng.integers(1, min(3, made.blocks // form.ctas) + 1))
+    blocks = clusters * form.ctas
     d, status = aligned(np.full((m, n), 0x7E7E, dtype=np.uint16)), np.zeros(blocks, dtype=np.int32)
     regions = [(each.ctypes.data, each.nbytes) for each in (left, right, d)]
     fault = hostsim.run(
-        made.kernel, made.arguments(left, right, d, blocks, status), blocks=blocks, cluster=form.cluster,
+        made.kernel, made.arguments(left, right, d, blocks, status), blocks=blocks, cluster=form.ctas,
         regions=regions, seed=seed % 5,
     )  # fmt: skip
     assert hostsim.FAULTS[fault] == "none"

@@ -2,58 +2,124 @@
 
 from __future__ import annotations
 
-import random
+import functools
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import layoutalg as la
 from layoutalg.ground.errors import MalformedError
 from layoutalg.ground.verdict import Proved, Refuted
-from layoutalg.proofs.ragged import STRATEGIES, RaggedFamily, RaggedRule, prove_coverage
+from layoutalg.proofs.ragged import POOLED, STRATEGIES, RaggedCopy, RaggedFamily, RaggedRule, prove_coverage
 from layoutalg.proofs.symbolic import SymbolicPlan
 from layoutalg.synth import InadmissibleError, synthesize_ragged
 from layoutalg.targets.nvidia import tensormap as hardware
 
 ROWS, COLUMNS = 400, 64
+RUNNABLE = tuple(strategy for strategy in STRATEGIES if strategy != "clip")
+TWICE = ("auto", "overlap_pool", "shift_back")
 
 
-def sizes_of(source: random.Random, least: int) -> list[int]:
-    sizes: list[int] = []
-    while sum(sizes) < ROWS:
-        size = source.choice((0, source.randrange(1, 20), source.randrange(1, 150)))
-        if size == 0 or size >= least:
-            sizes.append(min(size, ROWS - sum(sizes)) if ROWS - sum(sizes) >= least else 0)
-        if ROWS - sum(sizes) < least:
-            break
-    return sizes
+@functools.cache
+def family_of(strategy: str, tile: int, multiple: int) -> RaggedFamily:
+    return synthesize_ragged(la.Tensor(("R", COLUMNS)), (tile, 64), strategy=strategy, multiple=multiple)
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("tile", [16, 24, 64])
-def test_rows_are_counted(strategy: str, tile: int) -> None:
-    family = synthesize_ragged(la.Tensor(("R", COLUMNS)), (tile, 64), strategy=strategy)
-    source = random.Random(f"{strategy} {tile}")
-    for _ in range(20):
-        sizes = sizes_of(source, family.least_rows)
-        starts = np.concatenate([[0], np.cumsum(sizes)])
-        for group, size in enumerate(sizes):
-            count = np.zeros(size + tile, dtype=int)
-            for copy in family.copies(sizes):
-                if copy.group == group:
-                    row = copy.row - (0 if strategy == "descriptors" else int(starts[group]))
-                    count[row : row + copy.rows] += 1
-                    assert copy.rows <= family.rules[copy.member].rows
-                    assert copy.shared_row + copy.rows <= tile
-            assert not count[size:].any()
-            if strategy == "back":
-                assert (count[:size] >= 1).all()
-            else:
-                assert (count[:size] == 1).all()
+def judged(family: RaggedFamily, size: int, copies: list[RaggedCopy], start: int) -> None:
+    """Count the rows that the copies of one group move."""
+    count = np.zeros(size + family.tile_rows, dtype=int)
+    for copy in copies:
+        row = copy.row - (0 if family.strategy == "descriptors" else start)
+        count[row : row + copy.rows] += 1
+        assert copy.rows <= family.heights[copy.member]
+        assert copy.shared_row + copy.rows <= family.tile_rows
+        if family.strategy in POOLED and copy.member:
+            assert copy.rows == family.heights[copy.member]
+    assert not count[size:].any()
+    assert (count[:size] >= 1).all()
+    assert family.strategy in TWICE or (count[:size] == 1).all()
+    assert bool(family.stated) or (count[:size] == 1).all()
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", RUNNABLE)
+@pytest.mark.parametrize(("tile", "multiple"), [(16, 1), (24, 1), (64, 1), (64, 8), (64, 48), (128, 16), (1, 1)])
+def test_every_rest_is_copied(strategy: str, tile: int, multiple: int) -> None:
+    family = family_of(strategy, tile, multiple)
+    sizes = [size for size in range(0, 3 * tile + 1, multiple) if not 0 < size < family.least_rows]
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    groups: list[list[RaggedCopy]] = [[] for _ in sizes]
+    for copy in family.copies(sizes):
+        groups[copy.group].append(copy)
+    for group, size in enumerate(sizes):
+        judged(family, size, groups[group], int(starts[group]))
+
+
+@given(st.sampled_from(RUNNABLE), st.lists(st.integers(0, 300), max_size=8), st.sampled_from([(16, 1), (64, 8)]))
+def test_copies_are_listed_group_by_group(strategy: str, sizes: list[int], how: tuple[int, int]) -> None:
+    family = family_of(strategy, *how)
+    sizes = [size // how[1] * how[1] for size in sizes]
+    sizes = [0 if size < family.least_rows else size for size in sizes]
+    ends = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+    copies = family.copies(sizes)
+    assert family.copies(offsets=ends) == copies
+    assert len(copies) == len(list(copies)) == len(copies.columns["row"])
+    if len(copies):
+        assert copies[-1] == list(copies)[-1]
+        assert copies[:1] == [copies[0]]
+    alone = 0 if strategy == "descriptors" else 1
+    single = [
+        replace(copy, group=group, row=copy.row + alone * int(ends[group]))
+        for group, size in enumerate(sizes)
+        for copy in family.copies([size])
+    ]
+    assert copies == single
+
+
+@given(st.lists(st.integers(-3, 200), min_size=1, max_size=6))
+def test_the_first_wrong_size_is_named(sizes: list[int]) -> None:
+    family = synthesize_ragged(la.Tensor((ROWS, COLUMNS)), (16, 64), strategy="shift_back", multiple=4)
+    sums = np.cumsum(sizes)
+    beyond = [place for place, size in enumerate(sizes) if size < 0 or sums[place] > ROWS]
+    wrong = beyond or [place for place, size in enumerate(sizes) if size % 4 or 0 < size < 16]
+    if wrong:
+        with pytest.raises(MalformedError, match=rf"sizes\[{wrong[0]}\]"):
+            family.copies(sizes)
+    else:
+        assert len(family.copies(sizes)) == sum(-(-size // 16) for size in sizes)
+
+
+def test_groups_may_be_a_number_sizes_or_unknown() -> None:
+    tensor = la.Tensor((ROWS, COLUMNS))
+    assert la.ragged(tensor, None, (16, 64)).groups is None
+    assert la.ragged(tensor, "G", (16, 64)).groups is None
+    assert la.ragged(tensor, 3, (16, 64)).groups == 3
+    known = la.ragged(tensor, np.array([5, 0, 70]), (16, 64))
+    assert (known.groups, known.sizes) == (3, (5, 0, 70))
+    assert known.copies() == known.copies([5, 0, 70])
+    with pytest.raises(MalformedError, match="3 groups"):
+        known.copies([1, 2])
+    with pytest.raises(MalformedError, match=r"sizes\[1\]"):
+        la.ragged(tensor, [5, ROWS], (16, 64))
+    for wrong in (0, -1, 2.5, True, "2 groups", {1: 2}):
+        with pytest.raises(MalformedError):
+            la.ragged(tensor, wrong, (16, 64))  # type: ignore[arg-type]
+    with pytest.raises(MalformedError, match="offsets"):
+        known.copies([1], offsets=[0, 1])
+
+
+def test_over_reads_are_stated() -> None:
+    over = synthesize_ragged(la.Tensor((ROWS, COLUMNS)), (16, 64), strategy="overfetch", multiple=4)
+    assert (over.over_read.rows, over.over_read.bytes, over.over_read.outside_bytes) == (12, 12 * 2 * COLUMNS, 0)
+    assert "over-read" in str(over)
+    assert la.ragged(la.Tensor((ROWS, COLUMNS)), None, (16, 64)).over_read.rows == 0
+    assert synthesize_ragged(la.Tensor(("R", "K"), assume=("K % 8 == 0",)), (16, 64), strategy="overfetch",
+                             ).over_read.bytes is None  # fmt: skip
+
+
+@pytest.mark.parametrize("strategy", RUNNABLE)
 @pytest.mark.parametrize("swizzle", ["Sw<3,3,3>", "Sw<0,3,3>"])
 def test_the_engine_moves_every_row(strategy: str, swizzle: str) -> None:
     tile = 16
@@ -86,11 +152,11 @@ def test_the_engine_moves_every_row(strategy: str, swizzle: str) -> None:
         seen[first : first + copy.rows] += 1
     used = sum(sizes)
     assert not seen[used:].any()
-    assert (seen[:used] >= 1).all() if strategy == "back" else (seen[:used] == 1).all()
+    assert (seen[:used] >= 1).all() if strategy in TWICE else (seen[:used] == 1).all()
 
 
 def test_a_hole_an_overlap_and_a_foreign_row_are_refuted() -> None:
-    family = synthesize_ragged(la.Tensor((ROWS, COLUMNS)), (16, 64), strategy="boxes")
+    family = synthesize_ragged(la.Tensor((ROWS, COLUMNS)), (16, 64), strategy="exact_pool")
     assert isinstance(prove_coverage(family), Proved)
     head, *tail = family.rules
     for rules, what in (
@@ -111,25 +177,27 @@ def test_refusals() -> None:
     with pytest.raises(InadmissibleError, match="STORE"):
         synthesize_ragged(tensor, (16, 64), strategy="overfetch", direction="store")
     with pytest.raises(InadmissibleError, match="SMEM_ALIGN"):
-        synthesize_ragged(tensor, (16, 32), la.CuteLayout((16, 32), (32, 1)), strategy="boxes")
+        synthesize_ragged(tensor, (16, 32), la.CuteLayout((16, 32), (32, 1)), strategy="exact_pool")
     with pytest.raises(InadmissibleError, match="BASE_ALIGN"):
         synthesize_ragged(la.Tensor((ROWS, 3), dtype="f16"), (16, 3), strategy="descriptors")
     with pytest.raises(MalformedError, match="LA865"):
         synthesize_ragged(tensor, (16, 64), axis=1)
     with pytest.raises(MalformedError, match="LA865"):
-        synthesize_ragged(tensor, (16, 64), strategy="back").copies([8])
-    stored = synthesize_ragged(tensor, (16, 64), strategy="boxes", direction="store")
+        synthesize_ragged(tensor, (16, 64), strategy="shift_back").copies([8])
+    stored = synthesize_ragged(tensor, (16, 64), strategy="exact_pool", direction="store")
     assert isinstance(stored, RaggedFamily)
     assert stored.stated == ""
 
 
 def test_sizes_of_groups_are_checked_before_copies_are_listed():
-    rows = {"descriptors": 2**70, "boxes": 961, "back": 2**70, "overfetch": 961}
+    rows = {"auto": 961, "descriptors": 2**70, "exact_pool": 961, "overlap_pool": 961, "shift_back": 2**70}
     for strategy, size in rows.items():
         family = synthesize_ragged(la.Tensor((1024, 512)), (64, 64), strategy=strategy)
         assert family.copies([512, 512])
         with pytest.raises(la.MalformedError, match="rows of the tensor"):
             family.copies([64, size])
-    named = synthesize_ragged(la.Tensor(("R", 512)), (64, 64), strategy="boxes")
+    named = synthesize_ragged(la.Tensor(("R", 512)), (64, 64), strategy="exact_pool")
     with pytest.raises(la.MalformedError, match="rows of the tensor"):
         named.copies([2**70])
+    with pytest.raises(la.MalformedError, match=r"sizes\[1\]"):
+        named.copies([2, -1])

@@ -29,7 +29,9 @@ from layoutalg.ground.record import Record
 from layoutalg.ground.refusal import Broken
 from layoutalg.pipeline import throughput
 from layoutalg.proofs.im2col import ConvolutionProblem
+from layoutalg.proofs.indirect import Lifetimes, Paged, Routing
 from layoutalg.proofs.movement import term
+from layoutalg.proofs.ragged_clip import ClipPlan
 from layoutalg.proofs.symbolic.checker import prove as prove_symbolic
 from layoutalg.proofs.tensor import Tensor
 from layoutalg.synth import (
@@ -46,6 +48,7 @@ from layoutalg.synth import (
 )
 from layoutalg.synth.conversions import conversion
 from layoutalg.synth.im2col import synthesize_im2col
+from layoutalg.synth.indirect import paged_choice
 from layoutalg.synth.rewrite import rewrite
 from layoutalg.synth.search import Trial, Tuned
 from layoutalg.synth.solving import AtLeast, Multiple, least_padding, least_repairs, map_conflicts, nearest_map
@@ -119,8 +122,10 @@ def answers() -> Iterator[Any]:
     yield from (la.padding((24, 72), ["rows", "ldmatrix"]), la.padding((8, 8), "rows", form="interval"))
     yield universal_swizzle(8, 128, ["columns", "phases"])
     yield from least_repairs(PROBLEM)[:2]
-    for strategy in ("descriptors", "boxes", "back", "overfetch"):
+    for strategy in ("auto", "exact_pool", "overlap_pool", "shift_back", "descriptors", "overfetch"):
         yield synthesize_ragged(Tensor((1024, 512)), (64, 64), strategy=strategy)
+    clipped = ClipPlan.of(synthesize_tensormap(TensorMapProblem.of(Tensor((1024, 512)), (64, 64), "(64,64):(64,1)")), 0)
+    yield from (clipped, la.ragged(Tensor((1024, 512)), [70, 0, 64], (64, 64), multiple=2))
     plan = synthesize_symbolic(SymbolicProblem.of(NAMED, (64, 64)))
     yield plan
     yield prove_symbolic(plan)
@@ -130,6 +135,10 @@ def answers() -> Iterator[Any]:
     yield rewrite(term("transpose", term("input", name="A", shape=(4, 8), dtype="f32"), order=(0, 1)))
     yield throughput(plain_ring(3), {"tma_load": 100.5, "mma": 7})
     yield la.explain("Sw<3,3,3> o 0 o (64,64):(64,1)")
+    yield from (Routing([[2, 0], [0, 1]], 4, 2), Routing([3, 0], 4, 1, (0, 1)))
+    yield from (Paged([3, 1, 3], 16, 8, 128, 2, "HND", 40), Paged([0], 4, 1, 64, 2))
+    yield Lifetimes.of([("s", "allocate", "page 0"), ("s", "use", "page 0")])
+    yield paged_choice(Paged([3, 1], 16, 8, 128, 2))
     yield la.banks(mma_operand("A", (16, 16), (1, 1), 2), "(16,16):(16,1)")
     for other in ("(2,2):(1,2)", "(2,2):(2,1)"):
         yield la.equivalent(la.parse("4:1"), la.parse(other))
@@ -247,6 +256,7 @@ VALUES = {
     "TensorMap": "its 128 bytes", "Im2colMap": "its 128 bytes", "MatrixDescriptor": "its 64 bits",
     "Kind": "fact", "Multiply": "fact", "ReadPattern": "fact", "Target": "fact", "Law": "law",
     "Patch": "line of PTX", "KernelSource": "source text", "ArrayKernel": "source text",
+    "RaggedKernel": "source text",
     "MatmulKernel": "source text", "Space": "question", "AttentionKernel": "source text", "Emitted": "source text",
     "Form": "argument of a kernel", "Work": "argument of a schedule", "DeviceInfo": "device",
     "WgmmaTiles": "argument of a kernel",

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from judges import cluster_judge
-from judges.cluster_programs import gemm, grid, handed, led, meeting
+from judges.cluster_programs import exchange, gemm, grid, handed, led, meeting
 from judges.pipeline_programs import arrive, op
 
 import layoutalg as la
@@ -25,6 +25,8 @@ SAFE = {
     "four CTAs": gemm(2, 4),
     "eight CTAs": gemm(2, 8),
     "a grid": grid(),
+    "parts exchanged by two CTAs": exchange(2),
+    "parts exchanged by eight CTAs": exchange(1, 8, ahead=False),
     "one CTA loads for all": led(2, 3),
     "a named barrier": meeting(2),
     "a named barrier twice in each iteration": meeting(3, around=True),
@@ -63,7 +65,17 @@ def test_they_are_proved_for_every_n(name: str) -> None:
 
 
 def test_the_smallest_of_them_are_safe_in_every_order_of_events() -> None:
-    for made in (gemm(1), led(1), led(2), meeting(), meeting(2, around=True, cluster=2), handed()):
+    for made in (
+        gemm(1),
+        exchange(1),
+        exchange(2, ahead=False),
+        exchange(1, 3),
+        led(1),
+        led(2),
+        meeting(),
+        meeting(2, around=True, cluster=2),
+        handed(),
+    ):
         assert cluster_judge.safe(made, 3, 200_000)
 
 
@@ -88,6 +100,16 @@ WRONG = {
         changed(grid(), "roles", 0, "loop", 2, multicast="all"), "tx_mismatch", "bytes expected", ""
     ),
     "a release before the mma is done": (math(4, n=1), "race", "still reads", "wait for all groups"),
+    "a part that is copied without a fence": (
+        changed(exchange(), "roles", 0, "loop", 2, op="wait", bar="sent", ph=-1), "race", "no proxy fence in between",
+        "fence the proxies",
+    ),
+    "a part that is written while it is copied": (
+        changed(exchange(), "roles", 0, "loop", 0, bar="got"), "race", "dsmem_copy still reads", ""
+    ),
+    "a part that all CTAs send to one": (
+        changed(exchange(), "roles", 0, "loop", 4, to=0), "tx_mismatch", "64 bytes expected, 128 delivered", ""
+    ),
     "a CTA that does not load": (
         changed(gemm(2), "roles", 0, ctas=[0]), "tx_mismatch", "128 bytes expected, 96 delivered", ""
     ),

@@ -31,10 +31,22 @@ from layoutalg.proofs.dtypes import element_type
 from layoutalg.proofs.exchange import Choose, Exchange, Move, Rename, Take
 from layoutalg.proofs.handoff import operand_view
 from layoutalg.proofs.im2col import ConvolutionProblem
+from layoutalg.proofs.indirect import Candidate as Candidate_
+from layoutalg.proofs.indirect import (
+    Choice,
+    Labels,
+    Lifetimes,
+    Paged,
+    PageTable,
+    Permutation,
+    Routing,
+    Runs,
+)
 from layoutalg.proofs.listed_access import ListedAccess
 from layoutalg.proofs.movement import term
 from layoutalg.proofs.movement.chains import Step
 from layoutalg.proofs.pipeline.transfers import PRIMITIVES
+from layoutalg.proofs.ragged_clip import ClipPlan
 from layoutalg.proofs.smem import shared_tile
 from layoutalg.proofs.symbolic import SymbolicProblem
 from layoutalg.proofs.symbolic.dispatch import Branch, Dispatch
@@ -72,6 +84,7 @@ from layoutalg.targets.layouts.amd_instructions import MFMA
 from layoutalg.targets.layouts.nvidia_instructions import MMA, MMA_SP
 from layoutalg.targets.layouts.padding import padded_shared
 from layoutalg.targets.layouts.tile import Tile
+from layoutalg.targets.memory_costs import memory_costs
 from layoutalg.targets.model import Violation
 from layoutalg.targets.nvidia import im2col, tcgen05, tensormap
 from layoutalg.targets.nvidia import wgmma as wgmma_facts
@@ -79,6 +92,7 @@ from layoutalg.targets.nvidia.accesses import access_form
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
 from layoutalg.targets.nvidia.tensormap.versions import accepted_since
 from layoutalg.targets.pipeline_costs import pipeline_costs
+from layoutalg.targets.probes import ClipProbe
 from layoutalg.targets.registry import H200, lookup
 from layoutalg.targets.roofs import roofs
 from layoutalg.targets.target_model import CONSUMERS, LIMITS, model_of
@@ -114,6 +128,8 @@ EXCHANGED = exchanges(np.array([[[0, 2], [1, 3]]]))
 
 CONVOLVED = synthesize_im2col(ConvolutionProblem(Tensor((2, 8, 8, 64)), (3, 3), 64, 64, padding=(1, 1)))
 
+LIFETIMES = Lifetimes.of([("s", "allocate", "x"), ("s", "free", "x")])
+
 VALUES: dict[type, Any] = {
     type(value): value
     for value in (
@@ -133,6 +149,10 @@ VALUES: dict[type, Any] = {
         RAGGED,
         RAGGED.rules[0],
         RAGGED.copies([20])[0],
+        RAGGED.copies([20]),
+        RAGGED.over_read,
+        ClipPlan.of(PLAN, 0),
+        ClipProbe("H200", "580", "2026-01-01", ("read_write load",), (1, 2)),
         NAMED,
         Branch((), NAMED),
         Dispatch(Guard(("K % 8 == 0",)), (Branch((), NAMED),)),
@@ -231,6 +251,17 @@ VALUES: dict[type, Any] = {
         PIPELINE.roles[0],
         PIPELINE.roles[0].loop[0],
         pipeline_costs("sm_90a"),
+        memory_costs("sm_90a"),
+        Labels([0, 1, -1], 2),
+        Permutation([1, 0], 2),
+        Runs.of([3, 4, 9]),
+        PageTable([1, 0], 2),
+        Paged([1, 0], 16, 2, 64, 2),
+        Routing([[0, 1]], 2, 4, (0, 1)),
+        LIFETIMES,
+        LIFETIMES.events[0],
+        Candidate_("vector", 1.5, 64, 16, 1),
+        Choice((Candidate_("vector", 1.5, 64, 16, 1),), "assumed"),
         roofs("sm_90a"),
         WORK,
         WORK.ops[1],

@@ -249,6 +249,35 @@ def test_what_no_kernel_can_be_is_refused(change: Any, words: str) -> None:
         change(summing(ring(2, 2, 2), 2, 3))
 
 
+def in_turn(wait: Op, arrive: Op, steps: str = "2", alone: bool = False) -> Program:
+    """Two workers multiply and then signal each other: the second role of the one waits for that of the other."""
+    first = Role("a", loop=(Op("proxy_fence"),))
+    roles = (first, Role("b", loop=(wait,)), dataclasses.replace(first, name="c"), Role("d", loop=(arrive,)))
+    signals = (Loop("d", (), steps),) if alone else (Loop("c", (), "5"), Loop("d", (), steps))
+    kept = [role for role in roles if not (alone and role.name == "c")]
+    pipeline = Pipeline(2, (("s", Barrier(1, 2)),), (), tuple(kept))
+    return Program(
+        pipeline, (Worker((Loop("a", (), "5"), Loop("b", (), "2"))), Worker(signals)), (("int", "n"),), turns="n"
+    )
+
+
+def test_roles_that_follow_others_may_wait_for_their_like() -> None:
+    """Only roles at one place of their turns, as often, and for nothing that is done later."""
+    assert in_turn(Op("wait", bar="s"), Op("arrive", bar="s", n=1))
+    assert in_turn(Op("wait", bar="s", off=-1), Op("arrive", bar="s", n=1))
+    for program, told in (
+        (
+            lambda: in_turn(Op("wait", bar="s"), Op("arrive", bar="s", n=1, off=-1)),
+            "d.loop.0. does in a later iteration",
+        ),
+        (lambda: in_turn(Op("wait", bar="s"), Op("arrive", bar="s", n=1), steps="3"), "must run as"),
+        (lambda: in_turn(Op("wait", bar="s"), Op("arrive", bar="s", n=1), alone=True), "must run as"),
+        (lambda: in_turn(Op("wait", bar="s", idx_abs=0), Op("arrive", bar="s", n=1)), "must run as"),
+    ):
+        with pytest.raises(MalformedError, match=told):
+            program()
+
+
 def test_accumulators_are_used_behind_a_wait() -> None:
     """The pipeline states them: a wait that is missing or too weak is refuted."""
     program = gemm_kernel((64, 64, 192), form=Form(64, 64, 1, stages=3, behind=1)).emitted.program

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 from layoutalg.codegen import hostsim
 from layoutalg.codegen.kernels.gemm import gemm_kernel, matmul_pipeline
-from layoutalg.codegen.kernels.gemm_forms import TIMES, Form, forms
+from layoutalg.codegen.kernels.gemm_forms import REASONED, TIMES, Form, forms, stages_of
 from layoutalg.ground.errors import InfeasibleError, MalformedError
 from layoutalg.proofs.pipeline.decision import Proved, verify
 
@@ -58,6 +59,10 @@ CASES: list[tuple[tuple[int, int, int], int, dict[str, Any]]] = [
     ((300, 264, 136), 2, {"form": Form(128, 256, leaving=128, cluster=2)}),
     ((300, 264, 200), 4, {"form": Form(128, 128, cluster=2, behind=1, stages=3)}),
     ((520, 256, 200), 4, {"form": Form(64, 256, 1, cluster=4), "major_b": "MN"}),
+    ((70, 136, 520), 2, {"form": Form(64, 64, 1, 16, split=2)}),
+    ((130, 136, 200), 4, {"form": Form(128, 128, 2, 32, split=4, behind=1), "dtype": "f16", "result": "f16"}),
+    ((1, 264, 1040), 8, {"form": Form(64, 256, 1, 16, split=8), "dtype": "e4m3"}),
+    ((200, 96, 72), 2, {"form": Form(192, 64, 3, 16, split=2), "major_a": "MN", "major_b": "MN"}),
     ((200, 136, 96), 2, {"form": Form(128, 64, swizzle="64B", depth=192, stages=3)}),
     ((200, 136, 160), 2, {"form": Form(128, 64, swizzle="64B", cluster=2)}),
     ((130, 72, 80), 1, {"form": Form(64, 32, 1, leaving=32, swizzle="32B", depth=96, behind=1)}),
@@ -85,12 +90,49 @@ def test_products_are_exact(shape: tuple[int, int, int], blocks: int, options: d
         made.kernel,
         made.arguments(left, right, d, blocks, status),
         blocks=blocks,
-        cluster=made.form.cluster,
+        cluster=made.form.ctas,
         regions=regions,
     )
     assert hostsim.FAULTS[fault] == "none"
     assert [made.emitted.gave_up(int(word)) for word in status] == [""] * blocks
     assert np.array_equal(d, wanted)
+
+
+MEET = "la_role_barrier(1 + which, 128);\n                if (issuer) la_arrive"
+WRONG = [
+    (f"la_fence_async();\n                {MEET}", MEET, "without la_fence_async"),
+    ("la_wait_phase_cluster(barriers + 48, parity1c, 4, kc, gave_up);", "", "a load in flight writes was used"),
+    ("la_wait_phase_cluster(barriers + 56, parity1c ^ 1, 3, kc, gave_up);", "", "in flight"),
+    ("if (issuer) la_arrive_expect_tx(barriers + 48, 12288u);", "", "in flight"),
+    ("if (leader) for (la_u32 to", "if (leader && t < 96) for (la_u32 to", "a load in flight"),
+    ("+ at, 4096, (barriers", "+ at, 4080, (barriers", "barrier used"),
+    ("+ far + 1) & 3;", "+ 1) & 3;", "wrong"),
+    ("at = far * 4096, to", "at = (2 - far) * 4096, to", "wrong"),
+]
+"""Text of a kernel whose blocks share K, another text, and what the CPU says of it."""
+
+
+@needs_compiler
+@pytest.mark.parametrize(("old", "new", "told"), WRONG)
+def test_wrong_exchanges_are_seen(old: str, new: str, told: str) -> None:
+    """Two tiles for one cluster, in several orders of events."""
+    made = gemm_kernel((128, 64, 512), form=Form(64, 64, 1, 16, split=4, stages=3))
+    assert old in made.kernel.text
+    kernel = replace(made.kernel, text=made.kernel.text.replace(old, new))
+    rng = np.random.default_rng(7)
+    a, b = (rng.integers(-4, 5, (rows, 512)).astype(np.float32) for rows in (128, 64))
+    left, right = aligned(rounded(a)), aligned(rounded(b))
+    found = set()
+    for seed in range(6):
+        d, status = aligned(np.zeros((128, 64), dtype=np.uint16)), np.zeros(4, dtype=np.int32)
+        regions = [(each.ctypes.data, each.nbytes) for each in (left, right, d)]
+        fault = hostsim.run(
+            kernel, made.arguments(left, right, d, 4, status), blocks=4, cluster=4, regions=regions, seed=seed
+        )
+        found.add(hostsim.FAULTS[fault])
+        if not fault:
+            found |= {"gave up"} if any(status != 1) else {"wrong"} if (d != rounded(a @ b.T)).any() else set()
+    assert any(told in one for one in found), found
 
 
 @pytest.mark.parametrize("stages", [1, 2, 4, 8])
@@ -100,6 +142,14 @@ def test_the_pipeline_is_proved(stages: int, consumers: int, cluster: int, behin
     """One slot cannot be handed back an iteration later."""
     found = verify(matmul_pipeline(stages, consumers, 1024, 2048, 1024, cluster, behind))
     assert isinstance(found, Proved) == (stages > behind)
+
+
+@pytest.mark.parametrize("split", [2, 4, 8])
+@pytest.mark.parametrize("consumers", [1, 3])
+def test_the_pipeline_of_a_split_is_proved(consumers: int, split: int) -> None:
+    found = verify(matmul_pipeline(3, consumers, 1024, 2048, 1024, 1, 1, split, 1024))
+    assert isinstance(found, Proved)
+    assert split > 4 or found.to_certificate().check()
 
 
 @pytest.mark.parametrize(
@@ -112,6 +162,7 @@ def test_the_pipeline_is_proved(stages: int, consumers: int, cluster: int, behin
         ({"form": Form(192, 256, 3, 128)}, "96 accumulators"),
         ({"form": Form(128, 128, cluster=4), "major_b": "MN"}, "64 columns"),
         ({"dtype": "e4m3", "major_b": "MN"}, "major_b"),
+        ({"shape": (1024, 1024, 64), "form": Form(64, 64, 1, 32, split=2)}, "K of one step, 64"),
         ({"target": "sm_100a"}, "sm_90a"),
     ],
 )
@@ -139,6 +190,11 @@ def test_more_stages_than_fit_are_refused() -> None:
         ({"columns": 48, "leaving": 16, "cluster": 2}, "divides 3"),
         ({"behind": 2}, "behind"),
         ({"together": 0}, "together"),
+        ({"split": 3}, "1, 2, 4 or 8"),
+        ({"split": 16}, "split"),
+        ({"split": 2, "cluster": 2}, "1 with a cluster"),
+        ({"split": 8}, "leave 64 columns of 256"),
+        ({"split": 2, "rows": 256}, "64 rows per consumer"),
         ({"depth": 48}, "multiple of 32 bytes"),
         ({"depth": 544}, "depth"),
         ({"swizzle": "NONE"}, "swizzle"),
@@ -170,17 +226,26 @@ def test_any_depth_goes_with_spans_along_m_and_n() -> None:
     assert (made.form.step_bytes, made.form.stages) == (96, 5)
 
 
-def test_every_form_of_the_table_has_a_kernel() -> None:
-    for form in TIMES:
-        made = gemm_kernel((1000, 1000, 1000), form=form)
-        assert 4 <= made.form.stages <= 8 or (form.rows, form.columns) in ((192, 192), (128, 192))
+@pytest.mark.parametrize("form", [*TIMES, *REASONED], ids=str)
+def test_every_form_of_the_table_has_a_kernel(form: Form) -> None:
+    made = gemm_kernel((1000, 1000, 1000), form=form)
+    assert 3 <= made.form.stages == min(8, stages_of(form))
+
+
+def test_a_deep_product_is_split() -> None:
+    """With few tiles, blocks share K; with many, an exchange would only cost."""
+    assert forms((512, 512, 8192), 2, True)[0][1].split >= 4
+    assert forms((16, 4096, 4096), 2, True)[0][1].split >= 2
+    assert all(forms((size, size, size), 2, True)[0][1].split == 1 for size in (4096, 8192))
 
 
 @pytest.mark.parametrize("shape", [(4096, 4096, 4096), (1, 8, 8), (129, 8192, 4096), (70000, 16, 16)])
 def test_forms_are_in_order_of_their_times(shape: tuple[int, int, int]) -> None:
     ranked = forms(shape, 2, True)
     assert [form for _, form in ranked] == [form for _, form in sorted(ranked, key=lambda each: each[0])]
-    assert {form for _, form in ranked} == set(TIMES)
+    steps = -(-shape[2] * 2 // 128)
+    assert {form for _, form in ranked} == {form for form in (*TIMES, *REASONED) if form.split <= steps}
+    assert not {*TIMES} & {*REASONED}
 
 
 def test_only_the_arrays_must_be_addressable() -> None:

@@ -33,6 +33,8 @@ OPERATORS |= {"__contains__"}
 REASONS = {
     "layoutalg.tensormap": "plans have a campaign of their own: benchmarks/campaign_planner.py",
     "layoutalg.conversion": "steps are run on labels in tests/property/test_conversions.py",
+    "layoutalg.routing": "judged by enumeration in tests/property/test_indirect.py",
+    "layoutalg.paged": "judged by enumeration in tests/property/test_indirect.py",
     "layoutalg.gather": "judged by numpy's gather of whole tensors in tests/property/test_gathers.py",
     "layoutalg.swizzle": "judged in tests/property/test_swizzle_plans.py and test_swizzle_forms.py",
     "layoutalg.admissible": "each consumer is judged in tests/property/test_admission_*.py",

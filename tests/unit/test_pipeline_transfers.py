@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from judges.cluster_programs import gemm, grid
+from judges.cluster_programs import exchange, gemm, grid
 
 import layoutalg as la
 from layoutalg.ground.errors import MalformedError
@@ -78,6 +78,21 @@ def test_every_pair_of_ways_is_proved(stages: int, fill: tuple[str, str], drain:
     assert route.target == PRIMITIVES[drain[0]].target
 
 
+def test_parts_that_ctas_exchange() -> None:
+    """The document of an exchange, and conversions of registers across a cluster, are routes."""
+    copy = Transfer(192, "dsmem_copy", ctas=((0, 1, 2, 3),))
+    assert copy.reaches == ((1, 2, 3), (2, 3, 0), (3, 0, 1), (0, 1, 2))
+    assert (copy.share, copy.scope, copy.source, copy.target) == (64, "cluster", "shared", "shared")
+    route = Transfer(192, "write").then(copy).then(Transfer(192, "read"))
+    assert route.fences == ("before dsmem_copy", "before the next dsmem_copy")
+    stated = exchange(1, 4)["roles"][0]["loop"][4]
+    assert (stated["to"], stated["bytes"]) == ([list(each) for each in copy.reaches], copy.share)
+    registers = Transfer(4096, "write").then(Transfer(4096, "read", ctas=((0, 1),)))
+    assert (registers.scope, registers.fences, registers.source, registers.target) == (
+        "cluster", (), "registers", "registers",
+    )  # fmt: skip
+
+
 def test_tiles_filled_in_two_ways() -> None:
     threads = Transfer(64, "cp_async").then(Transfer(64, "mma", "mbarrier"))
     signals = Transfer(64, "cp_async", "mbarrier").then(Transfer(64, "mma"))
@@ -127,7 +142,11 @@ def test_what_a_transfer_derives() -> None:
         (lambda: Transfer(64, "ldmatrix"), "primitive"),
         (lambda: Transfer(64, "tma_load", "group"), "protocol of tma_load\n  since  must be one of mbarrier"),
         (lambda: Transfer(0, "read"), "must be at least 1"),
-        (lambda: Transfer(64, "mma", ctas=((0, 1),)), "are for a tma_load"),
+        (lambda: Transfer(64, "mma", ctas=((0, 1),)), "are for tma_load, dsmem_copy, read"),
+        (lambda: Transfer(64, "dsmem_copy", ctas=((0,),)), "groups of at least two CTAs"),
+        (lambda: Transfer(64, "dsmem_copy", ctas=((0, 1, 2, 3),)), "multiple of 16 bytes for 3 CTAs"),
+        (lambda: by_transfers(2, A=Transfer(64, "dsmem_copy").then(Transfer(64, "read"))), "fills a slot"),
+        (lambda: by_transfers(2, A=Transfer(64, "read", ctas=((0, 1),))), "CTA that has it"),
         (lambda: Transfer(64, "tma_load", ctas=((0, 2),)), "groups of one size of all CTAs"),
         (lambda: Transfer(96, "tma_load", ctas=((0, 1), (2,))), "groups of one size"),
         (lambda: Transfer(80, "tma_load", ctas=((0, 1),)), "a multiple of 16 bytes for 2 CTAs"),

@@ -207,8 +207,8 @@ def test_no_text_of_a_plan_that_does_not_hold(case: str) -> None:
 
 def test_what_stands_for_several_plans_says_where_they_are() -> None:
     symbolic = tensormap_of(Tensor(("M", "K"), assume=("K % 8 == 0",)), (64, 64))
-    family = synth.synthesize_ragged(Tensor((1024, 512)), (64, 64), strategy="boxes")
-    for write in (host.host_map, cuda.load_kernel, lambda value: exports.export(value, "cpp")):
+    family = synth.synthesize_ragged(Tensor((1024, 512)), (64, 64), strategy="exact_pool")
+    for write in (host.host_map, cuda.load_kernel, lambda value: exports.export(value, "gluon")):
         with pytest.raises(MalformedError, match=r"use plan\.specialise\(\.\.\.\) for concrete sizes"):
             write(symbolic)
         with pytest.raises(MalformedError, match=r"use one of family\.plans"):
@@ -220,7 +220,8 @@ def test_what_stands_for_several_plans_says_where_they_are() -> None:
 BEHIND = {
     # parts of texts, written for a caller that has asked
     "converted", "prelude", "sizes", "smem_bytes", "fitting", "title", "origin_parameters", "refusal_text",
-    "issue_text", "cpp_text", "cute_dsl_text", "gluon_text", "mlir_text", "ptx_text", "mover", "vectors",
+    "issue_text", "cpp_text", "cute_dsl_text", "gluon_text", "mlir_text", "ptx_text", "symbolic_cpp", "symbolic_ptx",
+    "mover", "vectors",
     "run_tile", "tile_pipeline",
     # numbers of a launch
     "base_align", "image_bytes", "launchable", "origin_arguments",

@@ -197,7 +197,7 @@ def test_offsets_of_taps_are_as_long_as_an_instruction_holds(dilation: int, prov
     assert proved or verdict.witness["what"] == "offset"
 
 
-@pytest.mark.parametrize("strategy", ["boxes", "descriptors"])
+@pytest.mark.parametrize("strategy", ["exact_pool", "descriptors"])
 def test_rows_of_groups_are_copied_once(strategy: str):
     family = synthesize_ragged(la.Tensor(("R", 64)), (64, 64), strategy=strategy)
     assert isinstance(prove_coverage(family), Proved)

@@ -15,9 +15,9 @@ extern "C" __global__ void __launch_bounds__(128, 1) la_matmul(
     int* const failed = (int*)(la_shared() + first_byte + 16392);
     if (threadIdx.x == 0) {
         *failed = 0;
-        for (int slot = 0; slot < 1; ++slot) la_mbarrier_init(shared + 16384 + 8 * slot, 1);  // full
         la_prefetch_tensor_map(&map_a);
         la_prefetch_tensor_map(&map_b);
+        for (int slot = 0; slot < 1; ++slot) la_mbarrier_init(shared + 16384 + 8 * slot, 1);  // full
     }
 
     // No start coordinates express such an origin: nothing is copied.

@@ -33,6 +33,7 @@ __device__ __forceinline__ void la_arrive_expect_tx(la_u32 barrier, la_u32 bytes
 // Returns false when the phase did not complete within the limit.
 __device__ __forceinline__ bool la_wait_parity(la_u32 barrier, la_u32 parity)
 {
+#pragma unroll 1
     for (int spin = 0; spin < LA_SPIN_LIMIT; ++spin) {
         la_u32 done;
         asm volatile("{\n"

@@ -28,17 +28,17 @@ extern "C" __global__ void __launch_bounds__(64, 1) la_copy_1024x4096_b32_tma(
     int* const failed = (int*)(la_shared() + first_byte + 16448);
     if (threadIdx.x == 0) {
         *failed = 0;
-        for (int slot = 0; slot < 4; ++slot) la_mbarrier_init(shared + 16384 + 8 * slot, 1);  // full
-        for (int slot = 0; slot < 4; ++slot) la_mbarrier_init(shared + 16416 + 8 * slot, 1);  // empty
         la_prefetch_tensor_map(&from);
         la_prefetch_tensor_map(&into);
+        for (int slot = 0; slot < 4; ++slot) la_mbarrier_init(shared + 16384 + 8 * slot, 1);  // full
+        for (int slot = 0; slot < 4; ++slot) la_mbarrier_init(shared + 16416 + 8 * slot, 1);  // empty
     }
     __syncthreads();
 
     if (warp < 1) {  // load
         if (warp == 0 && la_elect()) {
             la_u32 slot4 = 0, parity4 = 0;
-            const int trips = (4096 - (int)blockIdx.x + blocks - 1) / blocks;
+            const int trips = blocks >= 4096 ? (int)blockIdx.x < 4096 : (4096 - (int)blockIdx.x + blocks - 1) / blocks;
             int k = 0;
             for (; k < trips; ++k) {
                 la_wait_phase(barriers + 32 + 8 * slot4, parity4 ^ 1, 1, k, gave_up);
@@ -52,7 +52,7 @@ extern "C" __global__ void __launch_bounds__(64, 1) la_copy_1024x4096_b32_tma(
     if (warp >= 1 && warp < 2) {  // store
         if (warp == 1 && la_elect()) {
             la_u32 slot4 = 0, parity4 = 0;
-            const int trips = (4096 - (int)blockIdx.x + blocks - 1) / blocks;
+            const int trips = blocks >= 4096 ? (int)blockIdx.x < 4096 : (4096 - (int)blockIdx.x + blocks - 1) / blocks;
             int k = 0;
             for (; k < trips; ++k) {
                 la_wait_phase(barriers + 0 + 8 * slot4, parity4, 2, k, gave_up);

@@ -30,17 +30,17 @@ extern "C" __global__ void __launch_bounds__(96, 1) la_transpose_512x1024_b32_tm
     int* const failed = (int*)(la_shared() + first_byte + 16416);
     if (threadIdx.x == 0) {
         *failed = 0;
-        for (int slot = 0; slot < 2; ++slot) la_mbarrier_init(shared + 16384 + 8 * slot, 1);  // full
-        for (int slot = 0; slot < 2; ++slot) la_mbarrier_init(shared + 16400 + 8 * slot, 2);  // empty
         la_prefetch_tensor_map(&from);
         la_prefetch_tensor_map(&into);
+        for (int slot = 0; slot < 2; ++slot) la_mbarrier_init(shared + 16384 + 8 * slot, 1);  // full
+        for (int slot = 0; slot < 2; ++slot) la_mbarrier_init(shared + 16400 + 8 * slot, 2);  // empty
     }
     __syncthreads();
 
     if (warp < 1) {  // load
         if (warp == 0 && la_elect()) {
             la_u32 slot2 = 0, parity2 = 0;
-            const int trips = (512 - (int)blockIdx.x + blocks - 1) / blocks;
+            const int trips = blocks >= 512 ? (int)blockIdx.x < 512 : (512 - (int)blockIdx.x + blocks - 1) / blocks;
             int k = 0;
             for (; k < trips; ++k) {
                 la_wait_phase(barriers + 16 + 8 * slot2, parity2 ^ 1, 1, k, gave_up);
@@ -57,7 +57,7 @@ extern "C" __global__ void __launch_bounds__(96, 1) la_transpose_512x1024_b32_tm
         const la_u32 of_t0 = ((t & 0x8u) << 3) ^ ((t & 0x7u) << 4) ^ ((t & 0x39u) << 6) ^ ((t & 0x7u) << 9);
         const la_u32 of_t1 = ((t & 0x38u) << 1) ^ ((t & 0x7u) << 4) ^ ((t & 0x1u) << 6) ^ ((t & 0x7u) << 9);
         la_u32 slot2 = 0, parity2 = 0;
-        const int trips = (512 - (int)blockIdx.x + blocks - 1) / blocks;
+        const int trips = blocks >= 512 ? (int)blockIdx.x < 512 : (512 - (int)blockIdx.x + blocks - 1) / blocks;
         int k = 0;
         for (; k < trips; ++k) {
             la_wait_phase(barriers + 0 + 8 * slot2, parity2, 2, k, gave_up);

@@ -1,0 +1,147 @@
+"""``la.routing`` and ``la.paged``: runtime indices with their lists, proofs and kernels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from layoutalg.codegen.kernels.indirect import IndirectKernel
+from layoutalg.codegen.kernels.inspector import routing_kernels
+from layoutalg.codegen.kernels.paged import paged_kernel
+from layoutalg.codegen.kernels.routed import SUMS, permute_kernel, unpermute_kernel
+from layoutalg.proofs.dtypes import element_type
+from layoutalg.proofs.indirect.pages import Paged
+from layoutalg.proofs.indirect.routing import Routing
+from layoutalg.synth.indirect import paged_choice
+
+
+@dataclass(frozen=True, eq=False)
+class RoutedRows(Routing):
+    """A routing with its kernels."""
+
+    def kernels(
+        self, columns: int | None = None, dtype: object = "bf16", *, index_dtype: object = "s32", target: str = "sm_90a"
+    ) -> dict[str, IndirectKernel]:
+        """Return the kernels for this many ids: ``count`` (beyond 1,024) and ``sort``; with columns also the rows'.
+
+        ``permute`` places tokens by ``inverse``, ``unpermute`` adds their rows up with weights; both on the rows of
+        ``order``. Texts do not depend on the ids, those of
+        rows only on whether tokens are few.
+
+        Args:
+            columns: Elements of a row.
+            dtype: Type of the elements; there is ``unpermute`` for ``"bf16"``, ``"f16"`` and ``"f32"``.
+            index_dtype: Type of the ids, ``"s32"`` or ``"s64"``.
+            target: The target.
+
+        Raises: MalformedError: LA945, LA340. InfeasibleError: LA948.
+        """
+        count = self.topk_ids.size
+        made = routing_kernels(
+            count, self.experts, self.block, local=self.local, index_dtype=index_dtype, target=target
+        )
+        found = dict(zip(("sort",) if len(made) == 1 else ("count", "sort"), made, strict=True))
+        if columns is None:
+            return found
+        kind, k = element_type(dtype), max(1, self.k)
+        found["permute"] = permute_kernel(self.tokens, k, count, columns * kind.bits // 8, target=target)
+        if kind.name in SUMS:
+            found["unpermute"] = unpermute_kernel(self.tokens, k, count, columns, kind.name, target)
+        return found
+
+
+def routing(topk_ids: object, experts: int, block: int = 64, local: tuple[int, int] | None = None) -> RoutedRows:
+    """Return where every row goes when tokens are routed to experts, as ``moe_align_block_size`` means it.
+
+    Args:
+        topk_ids: Experts of each token: integers [tokens, k], or [tokens] for k = 1. Each must be in [0, experts); -1
+            is refused too, as ``local`` says which rows to leave out.
+        experts: Number of experts.
+        block: Rows of a tile, to which each expert's rows are padded.
+        local: (first, last): only these experts, both included, are on this rank. Rows of others are left out: they
+            are not in ``order``, their count is 0 and their ``inverse`` -1. Experts keep their numbers; the weights of
+            expert e of this rank are at e - first.
+
+    Raises: MalformedError: LA938, with the first offending index.
+
+    Example:
+        >>> found = routing([[2, 0], [0, 2], [2, 1]], experts=4, block=2)
+        >>> found.padded_order.tolist(), found.block_experts.tolist()
+        ([1, 2, 5, 6, 0, 3, 4, 6], [0, 1, 2, 2])
+        >>> list(found.kernels(columns=128)), bool(found.certificate.check())
+        (['sort', 'permute', 'unpermute'], True)
+        >>> routing([[2, 0], [0, 4]], experts=4)
+        Traceback (most recent call last):
+        layoutalg.ground.errors.MalformedError: LA938 these tokens cannot be routed
+          in     topk_ids[1, 1]
+          since  must be in [0, 4), not 4
+    """
+    ids: Any = topk_ids
+    return RoutedRows(ids, experts, block, local)
+
+
+@dataclass(frozen=True, eq=False)
+class PagedRows(Paged):
+    """A paged sequence with its kernels."""
+
+    def kernel(
+        self, direction: str = "gather", way: str | None = None, capacity: int | None = None, target: str = "sm_90a"
+    ) -> IndirectKernel:
+        """Return the kernel that copies the sequence from its pages to a contiguous tensor, or back.
+
+        Args:
+            direction: ``"gather"`` or ``"scatter"``; stores through a table with a page twice are refused.
+            way: ``"vector"``, ``"bulk"`` or ``"tma"``; by default the fastest by ``synth.indirect.paged_choice`` that
+                can do it.
+            capacity: Tokens of the contiguous tensor; by vectors a gather writes zeros behind the last token.
+            target: The target.
+
+        Raises: AdmissibilityError: LA939. MalformedError: LA945, LA340. InfeasibleError: LA948.
+        """
+        part = direction == "scatter" and self.tokens % self.page_size
+        if way is None and (target != "sm_90a" or part or capacity not in (None, self.tokens) or not self.tokens):
+            way = "vector"
+        chosen = paged_choice(self, target).way if way is None else way
+        return paged_kernel(self, direction, way=chosen, capacity=capacity, target=target)
+
+
+def paged(
+    page_table: object,
+    page_size: int,
+    kv_heads: int,
+    head_dim: int,
+    element_bytes: int,
+    kv_layout: str = "NHD",
+    seq_len: int | None = None,
+    pages: int | None = None,
+    page_stride: int | None = None,
+) -> PagedRows:
+    """Return a sequence in a paged cache: its addresses, runs, boxes, and who may write it.
+
+    Args:
+        page_table: Pages of the sequence, in order; entries behind its last page are not looked at.
+        page_size: Tokens of a page.
+        kv_heads: Heads.
+        head_dim: Elements of a head.
+        element_bytes: Bytes of an element: 1, 2, 4 or 8.
+        kv_layout: ``"NHD"``: a page is [page_size, kv_heads, head_dim]; ``"HND"``: [kv_heads, page_size, head_dim].
+        seq_len: Tokens of the sequence; by default those of all its pages.
+        pages: Pages of the pool; by default up to the highest page of the table.
+        page_stride: **Bytes** from page to page; by default those of a page, more if layers or K and V alternate.
+
+    Raises: MalformedError: LA940, with the first offending entry.
+
+    Example:
+        >>> cache = paged([4, 5, 2], 16, 8, 128, 2, "HND", seq_len=40, pages=8)
+        >>> cache.address(17, 3, 5), cache.page_runs, cache.runs(head=1)
+        (176394, [(4, 2), (2, 1)], [(135168, 4096), (167936, 4096), (69632, 2048)])
+        >>> paged([4, 9], 16, 8, 128, 2, pages=8)
+        Traceback (most recent call last):
+        layoutalg.ground.errors.MalformedError: LA940 this is not a paged cache
+          in     page_table[1]
+          since  must be in [0, 8), not 9
+    """
+    table: Any = page_table
+    return PagedRows(
+        table, page_size, kv_heads, head_dim, element_bytes, kv_layout, seq_len, pages, page_stride
+    )  # fmt: skip

@@ -1,0 +1,62 @@
+"""Behaviour of devices that no document states: what a probe has shown, by target.
+
+The entries are data, ``probes.json``: ``benchmarks/device.py ragged`` writes that of ``clip``. Without an entry, what
+relies on the behaviour is refused.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any
+
+from layoutalg.ground.check import Checker
+from layoutalg.ground.record import Record
+from layoutalg.targets.registry import lookup
+
+CHECK = Checker("LA891", "invalid record of a probe")
+
+
+@dataclass(frozen=True, slots=True)
+class ClipProbe(Record, code="LA891"):
+    """Where address arithmetic of the copy engine was seen to wrap at 2^64, so that rows behind a group are clipped.
+
+    Args:
+        chip: The chip.
+        driver: Its driver.
+        date: When.
+        forms: Forms and directions that moved every byte right: ``"read_write load"``, ``"write_only store"``, ...
+        element_bytes: Elements that were tried.
+        evidence: ``"probed"``.
+    """
+
+    chip: str
+    driver: str
+    date: str
+    forms: tuple[str, ...]
+    element_bytes: tuple[int, ...]
+    evidence: str = "probed"
+
+    def _validate(self) -> None:
+        CHECK.choice(self.evidence, "evidence", ("probed",))
+
+
+def clip_probe(target: str) -> ClipProbe | None:
+    """Return what the probe of a target found; None if none ran.
+
+    Example:
+        >>> clip_probe("sm_100a") is None
+        True
+    """
+    lookup(CHECK.kind(target, str, "target"))
+    found = _probes()["clip"].get(target)
+    return None if found is None else ClipProbe(**found)
+
+
+@functools.cache
+def _probes() -> dict[str, dict[str, dict[str, Any]]]:
+    text = (resources.files("layoutalg.targets") / "probes.json").read_text(encoding="utf-8")
+    found: dict[str, dict[str, dict[str, Any]]] = json.loads(text)
+    return found

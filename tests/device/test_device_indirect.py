@@ -1,0 +1,50 @@
+"""Kernels on routed and paged rows on a real GPU, exact."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from judges.indirect_kernels import paged, permuted, routed, unpermuted
+
+from layoutalg.codegen import launch
+from layoutalg.proofs.indirect import Paged
+
+pytestmark = pytest.mark.device("sm_90a")
+
+
+def on_the_device(kernel: Any, arguments: list[Any], blocks: int, regions: Any = ()) -> None:
+    launch.run(kernel, arguments, blocks=blocks)
+
+
+@pytest.mark.parametrize("tokens", [1, 100, 128, 129, 5000])
+@pytest.mark.parametrize("dtype", ["s32", "s64"])
+def test_the_inspector(tokens: int, dtype: str) -> None:
+    rng = np.random.default_rng(tokens)
+    for experts, block, local in ((8, 16, None), (128, 64, (32, 63)), (1000, 128, None)):
+        routed(on_the_device, "sm_90a", rng.integers(0, experts, (tokens, 8)), experts, block, local, dtype)
+
+
+@pytest.mark.parametrize("way", ["push", "pull"])
+@pytest.mark.parametrize("row_bytes", [16, 272, 14336, 65600])
+def test_permutations(way: str, row_bytes: int) -> None:
+    for seed, tokens in enumerate((1, 7, 300)):
+        permuted(on_the_device, "sm_90a", way, tokens, 1 + 3 * seed, row_bytes, seed)
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f16", "f32"])
+def test_weighted_sums(dtype: str) -> None:
+    for seed, columns in enumerate((8, 136, 7168)):
+        unpermuted(on_the_device, "sm_90a", dtype, 33, 8 - seed, columns, seed)
+
+
+@pytest.mark.parametrize("direction", ["gather", "scatter"])
+@pytest.mark.parametrize("way", ["vector", "bulk", "tma"])
+@pytest.mark.parametrize("layout", ["NHD", "HND"])
+def test_pages(direction: str, way: str, layout: str) -> None:
+    rng = np.random.default_rng(7)
+    for size, heads, dim in ((16, 8, 128), (1, 2, 64), (64, 1, 576)):
+        tokens = 20 * size - (size // 2 if direction == "gather" else 0)
+        cache = Paged(rng.permutation(24)[:20], size, heads, dim, 2, layout, tokens, 24, 2 * size * heads * dim + 256)
+        paged(on_the_device, "sm_90a", cache, direction, way, size)
