@@ -45,7 +45,7 @@ PROBLEMS = (
 )  # fmt: skip
 PARTS: dict[str, dict[str, tuple[Any, ...]]] = {
     "gemm": {"columns": (64, 128, 192, 256), "leaving": (64, 128), "cluster": (1, 2), "depth": (128,),
-             "swizzle": ("128B",)},
+             "swizzle": ("128B",), "split": (1, 2, 4)},
     "attention": {"keys": (64, 96, 128, 160, 176), "stages": (1, 2, 3)},
 }  # fmt: skip
 TUNED = (1024, 1024, 4096)

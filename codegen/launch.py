@@ -170,7 +170,9 @@ def milliseconds(
                 launch()
             _call(driver.cuEventRecord(marks[-1], 0))
             _call(driver.cuCtxSynchronize(), kernel)
-            return statistics.median([_call(driver.cuEventElapsedTime(*pair)) for pair in itertools.pairwise(marks)])
+            return statistics.median(
+                [float(_call(driver.cuEventElapsedTime(*pair))) for pair in itertools.pairwise(marks)]
+            )
         finally:
             for mark in marks:
                 driver.cuEventDestroy(mark)

@@ -136,7 +136,10 @@ def decoded(words: Words, kind: str) -> npt.NDArray[np.float64]:
     wide = words.astype(np.int32)
     exponent = (wide >> mantissa_bits & (1 << exponent_bits) - 1) - (1 << exponent_bits - 1) + 1
     mantissa = 1 + (wide & (1 << mantissa_bits) - 1) / (1 << mantissa_bits)
-    return np.ldexp(np.where(wide >> exponent_bits + mantissa_bits & 1, -mantissa, mantissa), exponent)
+    numbers: npt.NDArray[np.float64] = np.ldexp(
+        np.where(wide >> exponent_bits + mantissa_bits & 1, -mantissa, mantissa), exponent
+    )
+    return numbers
 
 
 def _rows(count: int) -> npt.NDArray[np.int64]:
@@ -208,12 +211,12 @@ def _timed(
     given = arguments(out, status)
     launch.run(kernel, given, blocks=blocks)
     if (launch.download(status, 0, 4 * blocks).view(np.int32) != 1).any():
-        raise DeviceMismatchError(Diagnostic("LA891", "a block of the kernel gave up", (kernel.name,)))
+        raise DeviceMismatchError(Diagnostic("LA898", "a block of the kernel gave up", (kernel.name,)))
     found = launch.download(out, 0, 2 * math.prod(shape)).view(np.uint16).reshape(-1, shape[-1])
     if (found == UNWRITTEN).any():
-        raise DeviceMismatchError(Diagnostic("LA891", "the kernel has not written all numbers", (kernel.name,)))
+        raise DeviceMismatchError(Diagnostic("LA898", "the kernel has not written all numbers", (kernel.name,)))
     error = np.abs(decoded(found[_rows(len(found))], result) - right).max(axis=1) / np.abs(right).max(axis=1)
     if not (error < TOLERANCE).all():
         because = f"an error of {error.max():.3g} of the largest value of a row"
-        raise DeviceMismatchError(Diagnostic("LA891", "the kernel computes wrong numbers", (kernel.name,), because))
+        raise DeviceMismatchError(Diagnostic("LA898", "the kernel computes wrong numbers", (kernel.name,), because))
     return launch.milliseconds(kernel, given, blocks=blocks, repeats=repeats)

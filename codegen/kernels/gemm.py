@@ -23,13 +23,8 @@ from layoutalg.codegen.kernels.arguments import ArrayArgument, Place, checked_pl
 from layoutalg.codegen.kernels.gemm_forms import GROUP_ROWS, LINE_BYTES, SPANS, WARPS, Form, fitted, forms
 from layoutalg.codegen.kernels.ring import checked_tiles, mover, tile_plan, tiles_of, tiles_of_block
 from layoutalg.codegen.launch import place_map
-<<<<<<< HEAD
 from layoutalg.codegen.pipeline.emission import REGISTERS, Emitted, Memory, emit, launch_registers, placed
-from layoutalg.codegen.pipeline.program import SLOT_ALIGN, WARP, Loop, Program, Worker
-=======
-from layoutalg.codegen.pipeline.emission import REGISTERS, Emitted, emit, launch_registers
 from layoutalg.codegen.pipeline.program import WARP, Loop, Program, Worker
->>>>>>> main
 from layoutalg.codegen.prelude import wgmma_prelude
 from layoutalg.codegen.thread_numbers import Numbers
 from layoutalg.ground.record import Checked
@@ -248,21 +243,10 @@ def gemm_kernel(
     size = kind.bits // 8
     lengths = [extents[major == "K"] * size for extents, major in (((m, k), major_a), ((n, k), major_b))]
     even = all(length % LINE_BYTES == 0 for length in lengths)
-<<<<<<< HEAD
-    chosen = CHECK.kind(forms((m, n, k), size, even)[0][1] if form is None else form, Form, "form")
-    chosen = checked_form(chosen, (m, n, k), size, target, major_a, major_b)
-    depth, across = chosen.step_bytes // size, chosen.columns // chosen.cluster
-=======
     if form is None:
         form = next(one for _, one in forms((m, n, k), size, even) if major_b == "K" or one.shared_columns % 64 == 0)
-    chosen = CHECK.kind(form, Form, "form")
-    _registers(chosen)
+    chosen = checked_form(CHECK.kind(form, Form, "form"), (m, n, k), size, target, major_a, major_b)
     depth, across = chosen.step_bytes // size, chosen.shared_columns
-    _spans(chosen, across, size, major_a, major_b)
-    if chosen.split > 1 and k <= depth:  # then the plan of a copy may have its origin in K at 0
-        raise CHECK.malformed("form", f"must not split a K of one step, {depth}", k)
-    chosen = fitted(chosen)
->>>>>>> main
     sides = {"A": ((m, k), chosen.rows, chosen.rows, major_a), "B": ((n, k), chosen.columns, across, major_b)}
     plans = {
         side: tile_plan(
@@ -276,14 +260,8 @@ def gemm_kernel(
         _operand(side, kind.name, (rows, depth), major, chosen.swizzle, target)
         for side, (_, rows, _, major) in sides.items()
     )
-<<<<<<< HEAD
     mt, nt = tiles_of((m, n), (chosen.cluster * chosen.rows, chosen.columns))
-=======
-    mt, nt = checked_tiles((m, n), (chosen.cluster * chosen.rows, chosen.columns), 1)
     steps = -(-k // (depth * chosen.split))
-    if mt * nt * steps >= MOST_STEPS or chosen.split * steps * depth >= 1 << 31:
-        raise CHECK.malformed("shape", f"must take fewer than {MOST_STEPS} steps", mt * nt * steps)
->>>>>>> main
     name = f"la_gemm_{m}x{n}x{k}_{kind.name}" if name is None else checked_name(name)
     product = _Product(name, chosen, plans, a, b, (mt, nt, steps), result)
     what = f"D[{m}, {n}] = A[{m}, {k}] B[{n}, {k}]^T, {kind.name} to {result}"
@@ -330,23 +308,31 @@ def checked_form(
         major_b: As of ``gemm_kernel``.
     """
     _registers(form)
-    _spans(form, form.columns // form.cluster, size, major_a, major_b)
-    stage, leaving = (form.rows + form.columns) * form.step_bytes, GROUP_ROWS * form.leaving * 2
-    room = MAX_SMEM_BYTES - SLOT_ALIGN - BARRIERS_BYTES
-    form = fitted(form, stage, form.consumers * leaving, room)
-    a, b = form.rows * form.step_bytes, form.columns * form.step_bytes
-    _memory(form.stages, form.consumers, a, b, leaving, form.cluster, target)
+    depth = form.step_bytes // size
+    _spans(form, form.shared_columns, size, major_a, major_b)
+    if form.split > 1 and shape[2] <= depth:  # then the plan of a copy may have its origin in K at 0
+        raise CHECK.malformed("form", f"must not split a K of one step, {depth}", shape[2])
+    form = fitted(form)
+    _memory(replace(form, together=1, swizzle="128B", depth=form.step_bytes), target)
     mt, nt = checked_tiles(shape[:2], (form.cluster * form.rows, form.columns), 1)
-    steps = mt * nt * -(-shape[2] * size // form.step_bytes)
-    if steps >= MOST_STEPS:
-        raise CHECK.malformed("shape", f"must take fewer than {MOST_STEPS} steps", steps)
+    steps = -(-shape[2] // (depth * form.split))
+    if mt * nt * steps >= MOST_STEPS or form.split * steps * depth >= 1 << 31:
+        raise CHECK.malformed("shape", f"must take fewer than {MOST_STEPS} steps", mt * nt * steps)
     return form
 
 
 @lru_cache(maxsize=4096)
-def _memory(stages: int, consumers: int, a: int, b: int, leaving: int, cluster: int, target: str) -> Memory:
+def _memory(form: Form, target: str) -> Memory:
     """Where the rings are."""
-    return placed(matmul_pipeline(stages, consumers, a, b, leaving, cluster), target)
+    a, b = form.rows * form.step_bytes, form.columns * form.step_bytes
+    return placed(form_pipeline(form, a, b), target)
+
+
+def form_pipeline(form: Form, a: int, b: int) -> Pipeline:
+    """Return the pipeline of a form whose tiles of A and B have so many bytes."""
+    leaving = GROUP_ROWS * form.leaving * 2
+    split = form.split, form.piece
+    return matmul_pipeline(form.stages, form.consumers, a, b, leaving, form.cluster, form.behind, *split)
 
 
 def _registers(form: Form) -> None:
@@ -497,9 +483,7 @@ class _Product:
     def _pipeline(self) -> Pipeline:
         form = self.form
         a, b = self.plans["A"].expect_tx_bytes, form.cluster * self.plans["B"].expect_tx_bytes
-        leaving = GROUP_ROWS * form.leaving * 2
-        split = form.split, form.piece
-        return matmul_pipeline(form.stages, form.consumers, a, b, leaving, form.cluster, form.behind, *split)
+        return form_pipeline(form, a, b)
 
     def _before(self) -> str:
         """Device functions."""

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from layoutalg.codegen.kernels.attention import checked_attention, checked_schedule
 from layoutalg.codegen.kernels.gemm import checked_form, checked_product
-from layoutalg.codegen.kernels.gemm_forms import GROUP_ROWS, LINE_BYTES, SPANS, WARPS, Form
+from layoutalg.codegen.kernels.gemm_forms import GROUP_ROWS, LINE_BYTES, ROUND, SENT, SPANS, WARPS, Form
 from layoutalg.synth.search.roofline import CHECK, Work
 from layoutalg.synth.search.space import Choice, Space
 from layoutalg.targets.pipeline_costs import pipeline_costs
@@ -17,6 +17,7 @@ from layoutalg.targets.roofs import roofs
 FORMS: Final[dict[str, tuple[Any, ...]]] = {
     "rows": (64, 128, 192, 256), "columns": (64, 96, 128, 192, 256), "consumers": (1, 2, 3), "leaving": (32, 64, 128),
     "cluster": (1, 2, 4), "behind": (0, 1), "depth": (64, 128, 256), "swizzle": tuple(SPANS),
+    "split": (1, 2, 4, 8),
 }  # fmt: skip
 """Fields of ``Form``; see ``form_of`` for the others."""
 TOGETHER: Final = 16
@@ -106,7 +107,7 @@ def form_work(
     (m, n, k), costs, chip = shape, pipeline_costs(target), roofs(target)
     size = 1 if costs.macs[dtype] > costs.macs["bf16"] else 2
     depth = form.step_bytes // size
-    steps = ceil(k / depth)
+    steps = ceil(k / (depth * form.split))
     lines = [
         _lines(extent, form.step_bytes, size, major, (k if major == "K" else whole) * size)
         for extent, major, whole in zip((form.rows, form.columns / form.cluster), majors, (m, n), strict=True)
@@ -119,12 +120,15 @@ def form_work(
     part = form.consumers * GROUP_ROWS * form.leaving * 2
     stores = (form.parts - 1) * costs.store(part / 1024, form.consumers)[1] // 2
     leave = form.parts * (part // 128 + costs.crossing) + stores
+    if form.split > 1:
+        sent = form.consumers * form.exchanged / SENT / 1000
+        leave += int(form.parts * (ROUND + sent) * chip.clock_mhz)
     loaded = (form.rows + form.columns) * form.step_bytes * steps
     return Work(
-        blocks=ceil(m / (form.rows * form.cluster)) * form.cluster * ceil(n / form.columns),
+        blocks=ceil(m / (form.rows * form.cluster)) * ceil(n / form.columns) * form.ctas,
         dtype=dtype,
         macs=form.rows * form.columns * depth * steps,
-        cluster=form.cluster,
+        cluster=form.ctas,
         waits=int(steps * waits),
         copies=int(steps * copies),
         alone=int(leave + arrives + costs.crossing + costs.mma_latency),

@@ -178,7 +178,7 @@ def _trial(ranked: Ranked, answer: object) -> Trial:
     if isinstance(answer, Exception):
         note = f"{type(answer).__name__}: {answer}"[:500]
         return Trial(_choice(ranked), ranked.cycles, ranked.bound, None, note)
-    return Trial(_choice(ranked), ranked.cycles, ranked.bound, float(answer))  # type: ignore[arg-type]
+    return Trial(_choice(ranked), ranked.cycles, ranked.bound, float(answer))
 
 
 class _Results:

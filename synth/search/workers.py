@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
+from importlib import import_module
 from operator import itemgetter
 from typing import Final, TypeVar
 
 from layoutalg.ground.errors import Diagnostic, MissingExtraError
 from layoutalg.synth.search.roofline import CHECK
 
-Item, Asked, Answer = TypeVar("Item"), TypeVar("Asked"), TypeVar("Answer")
+Item = TypeVar("Item")
+Asked = TypeVar("Asked")
+Answer = TypeVar("Answer")
 CONNECT_SECONDS: Final = 10
 
 
@@ -19,16 +22,16 @@ CONNECT_SECONDS: Final = 10
 def workers(jobs: int = 1, dask: str | None = None) -> Iterator[Executor | None]:
     """Give an executor: the workers of dask at an address, or so many processes; None for one after another.
 
-    Raises: MissingExtraError: LA890: ``distributed`` is not installed. MalformedError: LA886: nobody answers.
+    Raises: MissingExtraError: LA897: ``distributed`` is not installed. MalformedError: LA886: nobody answers.
     """
     if dask is not None:
         try:
-            from distributed import Client
+            distributed = import_module("distributed")
         except ImportError:
             because = "install layoutalg[distributed]"
-            raise MissingExtraError(Diagnostic("LA890", "dask needs an extra", (dask,), because)) from None
+            raise MissingExtraError(Diagnostic("LA897", "dask needs an extra", (dask,), because)) from None
         try:
-            client = Client(dask, timeout=CONNECT_SECONDS)
+            client = distributed.Client(dask, timeout=CONNECT_SECONDS)
         except (OSError, ValueError) as error:
             raise CHECK.malformed("dask", f"must be the address of a scheduler that answers ({error})", dask) from None
         with client:

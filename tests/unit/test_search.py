@@ -219,13 +219,13 @@ def test_two_searches_at_once_share_the_work(tmp_path: Path, monkeypatch: Any, e
 def test_a_claim_without_a_sign_of_life_is_taken_over(tmp_path: Path, monkeypatch: Any) -> None:
     """A live search keeps what it has claimed, however long it measures; of a killed one it is free after a while."""
     file = tmp_path / "results.db"
-    monkeypatch.setattr(trials, "BEAT", 0.05)
-    monkeypatch.setattr(trials, "SILENCE", 0.5)
+    monkeypatch.setattr(trials, "BEAT", 0.2)
+    monkeypatch.setattr(trials, "SILENCE", 2.0)
     seen: list[float] = []
 
     def slow(choice: dict[str, Any]) -> float:
         seen.append(choice["a"])
-        time.sleep(0.8)
+        time.sleep(2.6)
         return by_a(choice)
 
     with ThreadPoolExecutor(2) as pool:
@@ -239,7 +239,7 @@ def test_a_claim_without_a_sign_of_life_is_taken_over(tmp_path: Path, monkeypatc
     results.close()
     began = time.time()
     assert tune(space(), by_a, None, file, 1).trials[0].measured == -1
-    assert time.time() - began > 0.4
+    assert time.time() - began > 1.5
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -252,7 +252,7 @@ def test_answers_come_in_order(jobs: int) -> None:
 
 def test_nobody_answers_at_the_address(monkeypatch: Any) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(MissingExtraError, match="LA890"), workers(dask="tcp://127.0.0.1:1"):
+    with pytest.raises(MissingExtraError, match="LA897"), workers(dask="tcp://127.0.0.1:1"):
         pass
 
 
@@ -269,7 +269,7 @@ def test_the_two_workers_of_the_page(tmp_path: Path) -> None:
     command = "layoutalg() { " + f'"{sys.executable}" -m layoutalg "$@"; }}\nset -m\n' + block
     done = subprocess.run(["bash", "-c", command], cwd=tmp_path, env={**os.environ, "PATH": path, "PYTHONPATH": ROOT},
                           capture_output=True, text=True, timeout=120, check=False)  # fmt: skip
-    assert done.stdout.startswith("16 measured of 1244 legal choices"), done.stdout + done.stderr
+    assert done.stdout.startswith("16 measured of 1566 legal choices"), done.stdout + done.stderr
     with sqlite3.connect(tmp_path / "results.db") as results:
         assert results.execute("select count(*) from results").fetchone()[0] == 16
     results.close()
