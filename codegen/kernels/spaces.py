@@ -11,6 +11,7 @@ from layoutalg.codegen.kernels.gemm import checked_form, checked_product
 from layoutalg.codegen.kernels.gemm_forms import GROUP_ROWS, LINE_BYTES, ROUND, SENT, SPANS, WARPS, Form
 from layoutalg.synth.search.roofline import CHECK, Work
 from layoutalg.synth.search.space import Choice, Space
+from layoutalg.targets.nvidia.swizzles import CHUNK_BYTES
 from layoutalg.targets.pipeline_costs import pipeline_costs
 from layoutalg.targets.roofs import roofs
 
@@ -49,7 +50,7 @@ def gemm_space(
         major_b: As of ``gemm_kernel``.
         choices: Values of fields of ``Form`` that replace the usual ones.
 
-    Raises: MalformedError: LA945, no form has a kernel of this shape; LA886.
+    Raises: MalformedError: LA945, LA886, e.g. rows that the copy engine does not copy.
 
     Example:
         >>> best = gemm_space((8192, 8192, 8192)).ranked()[0][0]
@@ -59,6 +60,9 @@ def gemm_space(
     extents, kind = checked_product(shape, dtype, target, result, major_a, major_b)
     size, majors = kind.bits // 8, (major_a, major_b)
     m, n, k = extents
+    rows = [(k if major == "K" else whole) * size for major, whole in zip(majors, (m, n), strict=True)]
+    if any(length % CHUNK_BYTES for length in (*rows, 2 * n)):
+        raise CHECK.malformed("shape", f"must have rows of A, B and D of multiples of {CHUNK_BYTES} bytes", extents)
 
     def legal(choice: Choice) -> None:
         checked_form(form_of(choice), extents, size, target, *majors)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
-from importlib import import_module
 from operator import itemgetter
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from layoutalg.ground.errors import Diagnostic, MissingExtraError
 from layoutalg.synth.search.roofline import CHECK
@@ -26,12 +25,13 @@ def workers(jobs: int = 1, dask: str | None = None) -> Iterator[Executor | None]
     """
     if dask is not None:
         try:
-            distributed = import_module("distributed")
+            from distributed import Client
         except ImportError:
             because = "install layoutalg[distributed]"
             raise MissingExtraError(Diagnostic("LA897", "dask needs an extra", (dask,), because)) from None
+        connected: Any = Client
         try:
-            client = distributed.Client(dask, timeout=CONNECT_SECONDS)
+            client = connected(dask, timeout=CONNECT_SECONDS)
         except (OSError, ValueError) as error:
             raise CHECK.malformed("dask", f"must be the address of a scheduler that answers ({error})", dask) from None
         with client:

@@ -22,8 +22,8 @@ import layoutalg as la
 from layoutalg.codegen import hostsim, launch, measure
 from layoutalg.codegen.kernels import Form, attention_kernel, gemm_kernel
 from layoutalg.codegen.kernels.gemm import checked_form
-from layoutalg.codegen.kernels.spaces import attention_options, attention_space, form_of, form_work, gemm_space
-from layoutalg.ground.errors import DeviceMismatchError, LayoutError, MalformedError, MissingExtraError
+from layoutalg.codegen.kernels.spaces import FORMS, attention_options, attention_space, form_of, form_work, gemm_space
+from layoutalg.ground.errors import DeviceMismatchError, InfeasibleError, LayoutError, MalformedError, MissingExtraError
 from layoutalg.ground.refusal import Broken
 from layoutalg.synth.search import Ranked, Space, cycles
 
@@ -85,6 +85,34 @@ def test_legal_products_have_kernels(name: str, data: Any) -> None:
     assert made.emitted.proof is not None
 
 
+@settings(max_examples=40, deadline=None)
+@given(
+    st.tuples(st.integers(1, 5000), st.integers(1, 600), st.integers(1, 1200)),
+    st.sampled_from(["bf16", "f16", "e4m3"]),
+    st.fixed_dictionaries({"major_a": st.sampled_from(["K", "MN"]), "major_b": st.sampled_from(["K", "MN"])}),
+    st.fixed_dictionaries({name: st.sampled_from(values) for name, values in FORMS.items()}),
+)  # fmt: skip
+def test_any_choice_of_any_shape(units: tuple[int, int, int], dtype: str, majors: Any, choice: Any) -> None:
+    """The space and the builder say the same of a choice."""
+    shape = units[0] * (1 if majors["major_a"] == "K" else 8), units[1] * 8, units[2] * 8
+    options = {"dtype": dtype} | ({} if dtype == "e4m3" else majors)
+    if dtype == "e4m3":
+        shape = units[0], units[1] * 8, units[2] * 16
+    answers = []
+    for ask in (
+        lambda: gemm_space(shape, **options, choices={name: (value,) for name, value in choice.items()}).ranked(),
+        lambda: gemm_kernel(shape, form=form_of(choice), **options),
+    ):
+        try:
+            ask()
+            answers.append("")
+        except InfeasibleError as error:
+            answers.append(error.diagnostic.because.split(": ", 1)[-1].removesuffix(" (1 of 1)"))
+        except LayoutError as error:
+            answers.append(error.diagnostic.because)
+    assert answers[0] == answers[1]
+
+
 @settings(max_examples=15, deadline=None)
 @given(st.sampled_from(list(ATTENTIONS)), st.data())
 def test_legal_attentions_have_kernels(name: str, data: Any) -> None:
@@ -138,6 +166,11 @@ def test_wrong_choices_are_named() -> None:
         gemm_space((64, 64, 64), choices={"tile": (1, 2)})
     with pytest.raises(MalformedError, match="shape"):
         attention_space((1, 64, 64, 80))
+    for shape, options in (((64, 64, 65), {}), ((64, 65, 64), {}), ((65, 64, 64), {"major_a": "MN"})):
+        with pytest.raises(MalformedError, match="multiples of 16 bytes"):
+            gemm_space(shape, **options)
+        with pytest.raises(LayoutError):
+            gemm_kernel(shape, **options)
     with pytest.raises(LayoutError, match="sm_80"):
         gemm_space((64, 64, 64), "bf16", "sm_80")
 
