@@ -17,8 +17,8 @@ from layoutalg.targets.roofs import roofs
 
 FORMS: Final[dict[str, tuple[Any, ...]]] = {
     "rows": (64, 128, 192, 256), "columns": (64, 96, 128, 192, 256), "consumers": (1, 2, 3), "leaving": (32, 64, 128),
-    "cluster": (1, 2, 4), "behind": (0, 1), "depth": (64, 128, 256), "swizzle": tuple(SPANS),
-    "split": (1, 2, 4, 8),
+    "cluster": (1, 2), "behind": (0, 1), "depth": (64, 128, 256), "swizzle": tuple(SPANS),
+    "split": (1, 2, 4),
 }  # fmt: skip
 """Fields of ``Form``; see ``form_of`` for the others."""
 TOGETHER: Final = 16

@@ -296,7 +296,6 @@ def run_tune(given: commands.Tune) -> int:
     m, n, k = given.shape
     with clock.within(given.budget), as_options(ARGUMENTS | {"top": "--top", "dtype": "--dtype"}):
         space = gemm_space((m, n, k), given.dtype, given.target)
-        ranked, refused = space.ranked()
     if given.measure is not None:
         measure = (
             MeasureGemm((m, n, k), given.dtype, given.target) if given.measure == "gpu" else _measure(given.measure)
@@ -307,6 +306,7 @@ def run_tune(given: commands.Tune) -> int:
     for option, value in (("--database", given.database), ("--dask", given.dask)):
         if value is not None:
             raise malformed(option, "needs --measure: nothing is measured without it", value)
+    ranked, refused = space.ranked()
     shown = [Trial(each.choice, each.cycles, each.bound, None, "not measured") for each in ranked[: given.top]]
     say_answer(Tuned(tuple(shown), len(ranked), len(refused)), given.json)
     return PROVED

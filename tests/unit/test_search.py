@@ -269,7 +269,7 @@ def test_the_two_workers_of_the_page(tmp_path: Path) -> None:
     command = "layoutalg() { " + f'"{sys.executable}" -m layoutalg "$@"; }}\nset -m\n' + block
     done = subprocess.run(["bash", "-c", command], cwd=tmp_path, env={**os.environ, "PATH": path, "PYTHONPATH": ROOT},
                           capture_output=True, text=True, timeout=120, check=False)  # fmt: skip
-    assert done.stdout.startswith("16 measured of 1566 legal choices"), done.stdout + done.stderr
+    assert done.stdout.startswith("16 measured of 1372 legal choices"), done.stdout + done.stderr
     with sqlite3.connect(tmp_path / "results.db") as results:
         assert results.execute("select count(*) from results").fetchone()[0] == 16
     results.close()
