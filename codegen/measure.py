@@ -15,11 +15,12 @@ from layoutalg.codegen import launch
 from layoutalg.codegen.kernel import KernelSource
 from layoutalg.codegen.kernels.attention import attention_kernel, checked_attention
 from layoutalg.codegen.kernels.gemm import checked_product, gemm_kernel
+from layoutalg.codegen.kernels.gemm_forms import CLUSTERS
 from layoutalg.codegen.kernels.spaces import attention_options, form_of
 from layoutalg.ground.errors import DeviceMismatchError, Diagnostic, MissingExtraError
 from layoutalg.ground.record import Checked
+from layoutalg.synth.search.roofline import CHECK
 from layoutalg.synth.search.space import Choice
-from layoutalg.targets.roofs import roofs
 
 Words = npt.NDArray[Any]
 FIELDS: Final = {"bf16": (8, 7), "f16": (5, 10), "e4m3": (4, 3), "e5m2": (5, 2)}
@@ -46,6 +47,10 @@ class MeasureGemm(Checked, code="LA886"):
         major_a: As of ``gemm_space``.
         major_b: As of ``gemm_space``.
         repeats: Launches that are timed; the answer is their median.
+
+    Example:
+        >>> MeasureGemm((4096, 4096, 4096), "e4m3").repeats
+        12
     """
 
     shape: tuple[int, int, int]
@@ -57,6 +62,7 @@ class MeasureGemm(Checked, code="LA886"):
     repeats: int = 12
 
     def _validate(self) -> None:
+        CHECK.integer(self.repeats, "repeats", 1, 1 << 16)
         shape, kind = checked_product(self.shape, self.dtype, self.target, self.result, self.major_a, self.major_b)
         object.__setattr__(self, "shape", shape)
         object.__setattr__(self, "dtype", kind.name)
@@ -68,8 +74,7 @@ class MeasureGemm(Checked, code="LA886"):
         (m, n, k), kind = self.shape, self.dtype
         turned = self.major_a == "MN", self.major_b == "MN"
         a, b = _operands(((m, k), (n, k)), kind, turned)
-        units = roofs(self.target).units // made.form.cluster * made.form.cluster
-        blocks = min(made.blocks, units)
+        blocks = min(made.blocks, CLUSTERS[made.form.ctas] * made.form.ctas)
 
         def arguments(d: launch.DeviceTensor, status: launch.DeviceTensor) -> list[Any]:
             return made.arguments(a, b, d, blocks, status)
@@ -87,6 +92,10 @@ class MeasureAttention(Checked, code="LA886"):
         target: As of ``attention_space``.
         causal: As of ``attention_space``.
         repeats: Launches that are timed; the answer is their median.
+
+    Example:
+        >>> MeasureAttention((32, 4096, 4096, 128), causal=True).repeats
+        12
     """
 
     shape: tuple[int, int, int, int]
@@ -96,6 +105,7 @@ class MeasureAttention(Checked, code="LA886"):
     repeats: int = 12
 
     def _validate(self) -> None:
+        CHECK.integer(self.repeats, "repeats", 1, 1 << 16)
         shape, kind = checked_attention(self.shape, self.dtype, self.target)
         object.__setattr__(self, "shape", shape)
         object.__setattr__(self, "dtype", kind)

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from layoutalg.codegen.kernels.attention import checked_attention, checked_schedule
 from layoutalg.codegen.kernels.gemm import checked_form, checked_product
-from layoutalg.codegen.kernels.gemm_forms import GROUP_ROWS, LINE_BYTES, ROUND, SENT, SPANS, WARPS, Form
+from layoutalg.codegen.kernels.gemm_forms import CLUSTERS, GROUP_ROWS, LINE_BYTES, SPANS, WARPS, Form
 from layoutalg.synth.search.roofline import CHECK, Work
 from layoutalg.synth.search.space import Choice, Space
 from layoutalg.targets.nvidia.swizzles import CHUNK_BYTES
@@ -23,6 +23,8 @@ FORMS: Final[dict[str, tuple[Any, ...]]] = {
 """Fields of ``Form``; see ``form_of`` for the others."""
 TOGETHER: Final = 16
 """Rows of tiles that are taken together."""
+EXCHANGE: Final = 2.4
+"""Microseconds in which blocks exchange partial sums: of forms with and without in ``gemm_forms.TIMES``."""
 SCHEDULES: Final[dict[str, tuple[Any, ...]]] = {
     "queries": (64, 128, 192), "keys": (64, 80, 96, 112, 128, 160, 176, 192, 256), "stages": (1, 2, 3, 4),
     "ahead": (False, True), "alternate": (False, True),
@@ -84,7 +86,13 @@ def form_of(choice: Choice) -> Form:
         >>> form_of({"rows": 128, "columns": 128, "cluster": 2}).together
         8
     """
-    return Form(**({"together": max(1, TOGETHER // choice.get("cluster", 1))} | dict(choice)))
+    given = dict(CHECK.pairs(choice, "choice"))
+    for name in given:
+        CHECK.choice(name, "choice", Form.__slots__)
+    if missing := [name for name in ("rows", "columns") if name not in given]:
+        raise CHECK.malformed("choice", f"must have {' and '.join(missing)}", choice)
+    cluster = CHECK.integer(given.get("cluster", 1), "cluster", 1, 9)
+    return Form(**({"together": max(1, TOGETHER // cluster)} | given))
 
 
 def _replaced(
@@ -125,14 +133,13 @@ def form_work(
     stores = (form.parts - 1) * costs.store(part / 1024, form.consumers)[1] // 2
     leave = form.parts * (part // 128 + costs.crossing) + stores
     if form.split > 1:
-        sent = form.consumers * form.exchanged / SENT / 1000
-        leave += int(form.parts * (ROUND + sent) * chip.clock_mhz)
+        leave += int(EXCHANGE * chip.clock_mhz)
     loaded = (form.rows + form.columns) * form.step_bytes * steps
     return Work(
         blocks=ceil(m / (form.rows * form.cluster)) * ceil(n / form.columns) * form.ctas,
         dtype=dtype,
         macs=form.rows * form.columns * depth * steps,
-        cluster=form.ctas,
+        at_once=CLUSTERS[form.ctas] * form.ctas,
         waits=int(steps * waits),
         copies=int(steps * copies),
         alone=int(leave + arrives + costs.crossing + costs.mma_latency),
@@ -221,5 +228,7 @@ def attention_options(choice: Choice) -> dict[str, Any]:
         >>> attention_options({"queries": 128, "keys": 64, "stages": 2, "ahead": True, "alternate": False})["tile"]
         (128, 64)
     """
-    rest = {name: value for name, value in choice.items() if name not in ("queries", "keys")}
-    return {"tile": (choice["queries"], choice["keys"])} | rest
+    given = dict(CHECK.pairs(choice, "choice"))
+    if set(given) != set(SCHEDULES):
+        raise CHECK.malformed("choice", f"must have {', '.join(SCHEDULES)}", choice)
+    return {"tile": (given.pop("queries"), given.pop("keys"))} | given

@@ -30,7 +30,7 @@ class Work(Record, code="LA886"):
         blocks: Blocks of the whole kernel.
         dtype: Element type of the multiplications.
         macs: Multiplications.
-        cluster: Blocks that run at the same time.
+        at_once: Blocks that run at the same time; 0: one on each multiprocessor.
         waits: Cycles in which its multiplications wait: for barriers, and for the last one before a slot is free.
         copies: Cycles of its copies.
         alone: Cycles beside which nothing else of it runs: the first copy, the result.
@@ -44,7 +44,7 @@ class Work(Record, code="LA886"):
     blocks: int
     dtype: str
     macs: int
-    cluster: int = 1
+    at_once: int = 0
     waits: int = 0
     copies: int = 0
     alone: int = 0
@@ -56,7 +56,7 @@ class Work(Record, code="LA886"):
 
     def _validate(self) -> None:
         CHECK.integer(self.blocks, "blocks", 1)
-        CHECK.integer(self.cluster, "cluster", 1, 17)
+        CHECK.integer(self.at_once, "at_once", 0)
         for name in ("macs", "waits", "copies", "alone", "shared_bytes", "issues", "latency", "l2_bytes", "hbm_bytes"):
             CHECK.integer(getattr(self, name), name, 0)
 
@@ -65,7 +65,7 @@ def times(work: Work, target: str = "sm_90a") -> dict[str, float]:
     """Return the cycles that a kernel takes on each resource alone."""
     chip, macs = roofs(target), pipeline_costs(target).macs
     CHECK.choice(work.dtype, "dtype", macs)
-    turns = ceil(work.blocks / (chip.units // work.cluster * work.cluster))
+    turns = ceil(work.blocks / (work.at_once or chip.units))
     block = {
         "mma": work.macs / macs[work.dtype] + work.waits,
         "copies": work.copies,

@@ -22,7 +22,15 @@ import layoutalg as la
 from layoutalg.codegen import hostsim, launch, measure
 from layoutalg.codegen.kernels import Form, attention_kernel, gemm_kernel
 from layoutalg.codegen.kernels.gemm import checked_form
-from layoutalg.codegen.kernels.spaces import FORMS, attention_options, attention_space, form_of, form_work, gemm_space
+from layoutalg.codegen.kernels.spaces import (
+    FORMS,
+    TOGETHER,
+    attention_options,
+    attention_space,
+    form_of,
+    form_work,
+    gemm_space,
+)
 from layoutalg.ground.errors import DeviceMismatchError, InfeasibleError, LayoutError, MalformedError, MissingExtraError
 from layoutalg.ground.refusal import Broken
 from layoutalg.synth.search import Ranked, Space, cycles
@@ -134,10 +142,13 @@ def test_every_legal_attention_has_a_kernel(name: str) -> None:
         build_attention(name, ranked.choice)
 
 
-def test_every_form_that_is_a_default_is_in_the_space() -> None:
+def test_every_form_that_is_a_default_is_legal() -> None:
     legal = [form_of(each.choice) for each in product("square")[0]]
     for form in device_products.TIMES:
-        assert Form(**{name: getattr(form, name) for name in form.__slots__} | {"depth": 128}) in legal
+        checked_form(form, (4096, 4096, 4096), 2, "sm_90a")
+        given = {name: getattr(form, name) for name in form.__slots__} | {"depth": 128}
+        if all(given[name] in values for name, values in FORMS.items()):
+            assert Form(**given | {"together": TOGETHER // form.cluster}) in legal
 
 
 def test_estimates_rank_what_was_timed() -> None:
