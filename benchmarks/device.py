@@ -113,6 +113,8 @@ JOBS = {
                     {"only": ["launches", "granules", "permutations", "pages", "choices"]}),
     "ablation": Job("layout and schedule of products and attention in three orders, beside Triton; stalls by ncu",
                     "device_ablation", ("ablation_dev",), 200, {"kinds": ["gemm", "attention"]}),
+    "search": Job("every choice of a part of six spaces: the best of the first 16 beside the best of all",
+                  "device_search", (), 190, {"kinds": ["gemm", "attention"], "most": 124}),
     "kernels": Job("kernels that move arrays: every byte, and the bandwidth beside copies", "device_kernels",
                    ("kernels_dev", "kernels_gathers_dev"), 55,
                    {"kinds": ["windows", "plain", "engine", "gathers", "staging"]}),
