@@ -122,12 +122,13 @@ def grouped_gemm_kernel(
         index_dtype: Their type, ``"s32"`` or ``"s64"``.
         name: Kernel symbol.
 
-    Raises: MalformedError: LA945, LA340, LA985. InfeasibleError: LA946, LA948. InadmissibleError: no descriptor does it.
+    Raises: MalformedError: LA945, LA340, LA985. InfeasibleError: LA946, LA948. AdmissibilityError: no descriptor does
+        it.
 
     Example:
         >>> made = grouped_gemm_kernel(16384, 256, 2048, 7168)
         >>> made.form.rows, made.most_tiles, len(made.maps), made.emitted.proof.engine
-        (128, 382, 9, 'event graph')
+        (64, 508, 9, 'event graph')
     """
     kind = element_type(dtype)
     CHECK.choice(kind.name, "dtype", INPUTS)
