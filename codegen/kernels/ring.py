@@ -75,7 +75,7 @@ def tile_plan(
         extents.append((inner, tile[-1] // inner))
         strides.append((1, inner * prod(tile[:-1])))
     smem = CuteLayout(tuple(extents), tuple(strides))
-    options = {} if origins is None else {"origin_multiple": tuple(origins)}
+    options: dict[str, Any] = {} if origins is None else {"origin_multiple": tuple(origins)}
     problem = TensorMapProblem.of(
         tensor, tuple(tile), smem, swizzle=swizzle, arch=target, direction=direction, **options
     )
