@@ -16,7 +16,6 @@ from layoutalg.codegen.kernel import KernelSource
 from layoutalg.codegen.kernels import (
     ArrayKernel,
     AttentionKernel,
-    GroupedKernel,
     MatmulKernel,
     attention_kernel,
     copy_kernel,
@@ -35,7 +34,7 @@ from layoutalg.codegen.validate import Difference, ValidationReport, default_ori
 
 __all__ = [
     "EXPORT_FORMS", "ArrayKernel", "AttentionKernel", "CompileError", "DeviceInfo", "DeviceTensor", "Difference",
-    "GroupedKernel", "KernelSource", "MatmulKernel", "Operand", "ProductReport", "ValidationReport", "WgmmaTiles",
+    "KernelSource", "MatmulKernel", "Operand", "ProductReport", "ValidationReport", "WgmmaTiles",
     "attention_kernel", "copy_kernel", "default_origins", "device", "export", "gather_kernel", "gemm_kernel",
     "grouped_gemm_kernel", "load_kernel", "load_tile", "matmul_kernel", "place_map", "product_kernel", "shared_image",
     "staging_kernel", "store_kernel", "store_memory", "store_tile", "to_cubin", "transpose_kernel",

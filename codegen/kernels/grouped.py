@@ -145,7 +145,7 @@ def grouped_gemm_kernel(
     size = kind.bits // 8
     ranked = grouped_forms(r, many, n, k, size)
     chosen = CHECK.kind(ranked[0][1] if form is None else form, Form, "form")
-    others = [CHECK.kind(each, Form, "beside") for each in beside]
+    others = [CHECK.kind(each, Form, "beside") for each in CHECK.entries(beside, "beside", 8)]
     heights = [chosen.rows, *[each.rows for each in others]]
     if len({*heights}) < len(heights):
         raise CHECK.malformed("beside", f"must have other rows than {chosen.rows}, each once", heights[1:])

@@ -204,7 +204,7 @@ def test_mistakes_are_noticed(old: str, new: str, told: str) -> None:
         ({"form": Form(64, 128, 1, 32)}, "multiple of 64 columns"),
         ({"form": Form(192, 256, 3, 128)}, "96 accumulators"), ({"form": TALL, "beside": [TALL]}, "other rows"),
         ({"form": TALL, "beside": [Form(64, 64, 1, 64, depth=32, swizzle="32B")]}, "known times"),
-        ({"given": "ends"}, "given"), ({"target": "sm_100a"}, "sm_90a"),
+        ({"form": TALL, "beside": 7}, "beside"), ({"given": "ends"}, "given"), ({"target": "sm_100a"}, "sm_90a"),
         ({"rows": 1 << 24, "columns": 1 << 19}, "elements|tiles|steps"),
     ],
 )  # fmt: skip
