@@ -18,7 +18,7 @@ from layoutalg.codegen.kernels import answer
 from layoutalg.codegen.kernels.answer import CHECK, PERSISTENT_GRID
 from layoutalg.codegen.kernels.arguments import ArrayArgument, Place
 from layoutalg.codegen.kernels.gemm import INPUTS, MOST_STEPS, RESULTS, Product, check_form, operand, ordered
-from layoutalg.codegen.kernels.gemm_forms import GROUP_ROWS, LINE_BYTES, REASONED, TIMES, Form, fitted
+from layoutalg.codegen.kernels.gemm_forms import GROUP_ROWS, LINE_BYTES, TIMES, Form, fitted
 from layoutalg.codegen.kernels.ragged import AHEAD, REFUSED, TRIPS, ScheduledKernel, checked_tiles
 from layoutalg.codegen.kernels.ring import mover, tile_plan
 from layoutalg.codegen.kernels.schedule import HEADER_WORDS, schedule_kernel, tile_bound
@@ -114,8 +114,9 @@ def grouped_gemm_kernel(
         dtype: Type of A and B: bf16, f16, e4m3, e5m2.
         target: A target with ``wgmma``.
         form: Tile, warpgroups, stages, without cluster and split; by default the first of ``grouped_forms``.
-        beside: Forms of other heights with kernels of their own that are launched behind the same schedule: the
-            scheduler takes the height that should take the least time for the sizes, the others' kernels have no tiles.
+        beside: Forms of other heights, of ``gemm_forms.TIMES``, with kernels of their own that are launched behind the
+            same schedule: the scheduler takes the height that should take the least time for the sizes, the others'
+            kernels have no tiles.
         result: Type of D: bf16 or f16.
         major_b: ``"K"``: B is G x N x K row-major; ``"MN"``: G x K x N, for 16-bit types.
         given: Whether the device has ``"offsets"`` (G + 1 running sums) or ``"sizes"``.
@@ -199,11 +200,11 @@ def grouped_forms(rows: int, groups: int, columns: int, depth: int, element_byte
     A group of the mean size s has s / T + 1/2 tiles of T rows, as if its last one were half full, and at least one.
 
     Example:
-        >>> [form.rows for _, form in grouped_forms(65536, 16, 4096, 4096, 2)[:1]]
-        [128]
+        >>> [(form.rows, form.columns) for _, form in grouped_forms(16384, 256, 4096, 4096, 2)[:2]]
+        [(64, 256), (64, 128)]
     """
     even, found = depth * element_bytes % LINE_BYTES == 0, []
-    for form in TIMES | REASONED:
+    for form in TIMES:
         if form.ctas == 1 and form.leaving % PANEL == 0:
             tiles = groups * max(1.0, rows / groups / form.rows + 0.5)
             found.append((tiles * tile_time(form, columns, depth, element_bytes, even), form))
@@ -212,7 +213,7 @@ def grouped_forms(rows: int, groups: int, columns: int, depth: int, element_byte
 
 def tile_time(form: Form, columns: int, depth: int, element_bytes: int, even: bool) -> float:
     """Return the microseconds in which one block makes ``form.rows`` rows of the result, by ``gemm_forms.TIMES``."""
-    known = (TIMES | REASONED).get(replace(form, stages=0))
+    known = TIMES.get(replace(form, stages=0))
     if known is None:
         raise CHECK.malformed("form", "must be one of gemm_forms with known times where it is chosen by time", form)
     aligned, other, tile = known

@@ -15,7 +15,7 @@ from judges.narrow_floats import aligned, encoded
 
 from layoutalg.codegen import hostsim
 from layoutalg.codegen.kernels import Form, GroupedKernel, grouped_forms, grouped_gemm_kernel, tile_bound
-from layoutalg.codegen.kernels.gemm_forms import REASONED, TIMES
+from layoutalg.codegen.kernels.gemm_forms import TIMES
 from layoutalg.codegen.kernels.ragged import REFUSED
 from layoutalg.ground.errors import MalformedError
 
@@ -231,9 +231,7 @@ def test_arrays_are_those_of_the_kernel() -> None:
 def test_every_form_without_a_cluster_has_a_kernel() -> None:
     ranked = grouped_forms(4096, 32, 1024, 1024, 2)
     assert [time for time, _ in ranked] == sorted(time for time, _ in ranked)
-    assert {form for _, form in ranked} == {
-        form for form in (*TIMES, *REASONED) if form.ctas == 1 and form.leaving % 64 == 0
-    }
+    assert {form for _, form in ranked} == {form for form in TIMES if form.ctas == 1 and form.leaving % 64 == 0}
     for _, form in ranked:
         made = grouped_gemm_kernel(4096, 32, 1024, 1024, form=form)
         assert (made.most_tiles, made.form.rows) == (tile_bound(4096, 32, form.rows), form.rows)
