@@ -159,10 +159,11 @@ TIMES: Final[dict[Form, tuple[float, float, float]]] = {
     Form(128, 96, 2, 48, behind=1): (0.261, 0.41, 1.13),
     Form(128, 96, 2, 48, cluster=2, behind=1, together=8): (0.386, 0.421, 1.04),
     Form(128, 64, 2, 64, behind=1): (0.26, 0.463, 0.6),
+    Form(64, 192, 1, 64, behind=1): (0.324, 0.553, 1.2),
     Form(64, 64, 1, 64, behind=1): (0.202, 0.348, 0.135),
     Form(64, 32, 1, 32, behind=1): (0.198, 0.259, 0.4),
     Form(128, 128, 2, 64, behind=1, split=2): (0.398, 0.581, 3.57),
-    Form(128, 128, 2, 32, behind=1, split=4): (0.41, 0.58, 4.25),
+    Form(128, 128, 2, 32, behind=1, split=4): (0.30, 0.45, 4.25),
     Form(64, 256, 1, 64, behind=1, split=4): (0.271, 0.705, 8.05),
     Form(64, 128, 1, 64, behind=1, split=2): (0.243, 0.445, 2.38),
     Form(192, 128, 3, 32, behind=1, split=2): (0.594, 0.804, 3.86),
@@ -218,7 +219,7 @@ def work(form: Form, shape: tuple[int, int, int], element_bytes: int) -> tuple[i
 
     Example:
         >>> work(Form(64, 128, 1, 32, split=4), (512, 512, 8192), 2)
-        (1, 32)
+        (2, 32)
     """
     m, n, k = shape
     tiles = -(-m // (form.rows * form.cluster)) * -(-n // form.columns)
