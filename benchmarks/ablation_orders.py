@@ -8,7 +8,7 @@
 
 The predicted time of a product is ``turns (steps II + leave)``: II by ``la.pipeline.schedule``, and for a result the
 turns of its writes and the waits for its store. Copies cost what they do if all multiprocessors copy: bytes and lines
-of the L2 cache as ``gemm_forms.TIMES`` has them, and twice the latency of an idle chip. Of times within 3 % the one of
+of the L2 cache as products timed before had them, and twice the latency of an idle chip. Of times within 3 % the one of
 fewest iterations is taken: a schedule counts waits at barriers as latency, not as work.
 
     python benchmarks/ablation_orders.py --write      (the choices, into ablation_choices.json: takes minutes)
@@ -27,7 +27,7 @@ from typing import Any, Final
 
 import layoutalg as la
 from layoutalg.codegen.kernels.attention import SHARE, consumer_registers
-from layoutalg.codegen.kernels.gemm_forms import GROUP_ROWS, LINE_BYTES, ROOM, SPANS, TIMES, UNITS, Form
+from layoutalg.codegen.kernels.gemm_forms import GROUP_ROWS, LINE_BYTES, ROOM, SPANS, UNITS, Form
 from layoutalg.ground.errors import InfeasibleError
 from layoutalg.pipeline import Work, attention_work, gemm_work
 from layoutalg.targets.pipeline_costs import pipeline_costs
@@ -41,11 +41,12 @@ DEPTHS: Final = (64, 128, 192, 256)
 """Bytes of K of a step."""
 KEYS: Final = (64, 80, 96, 112, 128, 160, 176, 256)
 """Keys of a tile."""
-_CYCLE: Final = TIMES[Form(128, 256, 2, 128)][0] / COSTS.mma(128, 256, 64, "bf16")[0]
-"""Microseconds of a cycle, as the tensor cores bound the largest tile."""
-LOADED_KIB: Final = TIMES[Form(128, 128, 2, 128, behind=1)][0] / _CYCLE / 32
+_CYCLE: Final = 0.64 / COSTS.mma(128, 256, 64, "bf16")[0]
+"""Microseconds of a cycle, as the tensor cores bound the largest tile. This step of 0.64 us and those below are of the
+products timed before the stored choices were made; ``gemm_forms.TIMES`` has been fitted again since."""
+LOADED_KIB: Final = 0.38 / _CYCLE / 32
 """Cycles of a KiB if all multiprocessors copy: steps of 32 KiB that are bound by it."""
-LOADED_LINE: Final = TIMES[Form(128, 256, 2, 128)][1] / _CYCLE / (2 * 384)
+LOADED_LINE: Final = 0.875 / _CYCLE / (2 * 384)
 """Cycles of a line: 384 rows of 128 bytes that touch two each."""
 EQUAL: Final = 1.03
 """Predicted times that differ by less are taken as equal."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,6 +18,7 @@ for folder in (ROOT, ROOT / "tests", ROOT / "benchmarks"):
 from operations.record import WrongError  # noqa: E402
 
 from layoutalg.ground.errors import LayoutError  # noqa: E402
+from layoutalg.synth.search.workers import answers, workers  # noqa: E402
 
 MEASURED = ROOT / "tests" / "data" / "measured"
 Work, Answer = TypeVar("Work"), TypeVar("Answer")
@@ -33,6 +34,8 @@ def parser_of(text: str | None, seed: int = 1, **given: Any) -> argparse.Argumen
     """
     parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=seed)
+    if "jobs" in given:
+        parser.add_argument("--dask", metavar="ADDRESS", help="of a scheduler whose workers take the place of --jobs")
     for name, value in given.items():
         option = f"--{name.replace('_', '-')}"
         if isinstance(value, list):
@@ -51,13 +54,17 @@ def options_of(text: str | None, **given: Any) -> argparse.Namespace:
     return parser_of(text, **given).parse_args()
 
 
-def mapped(function: Callable[[Work], Answer], work: Sequence[Work], jobs: int) -> Iterator[Answer]:
-    """Yield the answers in order, from as many processes."""
-    if jobs == 1:
-        yield from map(function, work)
-        return
-    with ProcessPoolExecutor(jobs) as pool:
-        yield from pool.map(function, work)
+def mapped(
+    function: Callable[[Work], Answer], work: Iterable[Work], jobs: int, dask: str | None = None
+) -> Iterator[Answer]:
+    """Yield the answers in order, from as many processes, or from the workers of dask at an address.
+
+    Workers of dask import the campaign as a module, with all that it imports.
+    """
+    if dask is not None and function.__module__ == "__main__":
+        function = getattr(importlib.import_module(Path(sys.argv[0]).stem), function.__name__)
+    with workers(jobs, dask) as executor:
+        yield from answers(function, work, executor)
 
 
 def judged(case: Callable[[], str]) -> tuple[str, str]:

@@ -95,7 +95,9 @@ def main() -> int:
     rows: list[dict[str, Any]] = []
     if given.part == "documents":
         names = given.pipelines or list(PIPELINES)
-        answers: Any = zip(names, mapped(documents, [(name, given.share) for name in names], given.jobs), strict=True)
+        answers: Any = zip(
+            names, mapped(documents, [(name, given.share) for name in names], given.jobs, given.dask), strict=True
+        )
     else:
         run = kernels if given.part == "kernels" else texts
         answers = ((name, run(name, given.share)) for name in given.cases or list(CASES))

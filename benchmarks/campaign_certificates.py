@@ -169,10 +169,10 @@ def tried(document: Document, others: dict[str, list[Document]], most: int, seed
     return tally
 
 
-def campaign(count: int, seed: int, most: int, jobs: int = 1) -> dict[str, Any]:
+def campaign(count: int, seed: int, most: int, jobs: int = 1, dask: str | None = None) -> dict[str, Any]:
     """Return what was found, for each kind and in all."""
     shares = [(count * (job + 1) // jobs - count * job // jobs, 1000 * seed + job, most) for job in range(jobs)]
-    found = list(itertools.chain.from_iterable(mapped(share, shares, jobs)))
+    found = list(itertools.chain.from_iterable(mapped(share, shares, jobs, dask)))
     documents, tallies = [document for document, _ in found], [tally for _, tally in found]
     kinds: dict[str, list[Document]] = defaultdict(list)
     for document in documents:
@@ -235,7 +235,7 @@ def _row(name: str, row: dict[str, int] | Counter[str], sizes: str, times: str) 
 
 def main() -> int:
     given = options_of(__doc__, seed=0, count=5000, most=60, jobs=1, write=False)
-    found = campaign(given.count, given.seed, given.most, given.jobs)
+    found = campaign(given.count, given.seed, given.most, given.jobs, given.dask)
     print(table(found))
     report(found["sorts"])
     for wrong in found["wrong"]:

@@ -110,7 +110,9 @@ def campaign(options: argparse.Namespace) -> dict[str, Any]:
     began = saved = time.perf_counter()
     rows: Rows = {}
     said: list[str] = []
-    for more, texts in mapped(batch, pieces(options.operations, options.seed, options.families), options.jobs):
+    for more, texts in mapped(
+        batch, pieces(options.operations, options.seed, options.families), options.jobs, options.dask
+    ):
         for key, row in more.items():
             rows.setdefault(key, Row()).add(row)
         said += texts

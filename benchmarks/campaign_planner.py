@@ -49,7 +49,7 @@ def results(arguments: argparse.Namespace) -> Iterator[tuple[int, Case, float]]:
         (arguments.seed, first, min(first + size, arguments.cases), arguments.rank, not arguments.no_search)
         for first in range(0, arguments.cases, size)
     ]
-    for answer in mapped(chunk, tasks, arguments.jobs):
+    for answer in mapped(chunk, tasks, arguments.jobs, arguments.dask):
         yield from answer
 
 

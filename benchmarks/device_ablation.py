@@ -30,7 +30,7 @@ from device import Fault, Run, here
 from layoutalg.codegen.compile import to_cubin
 from layoutalg.codegen.kernels.attention import AttentionKernel, attention_kernel
 from layoutalg.codegen.kernels.gemm import MatmulKernel, gemm_kernel
-from layoutalg.codegen.kernels.gemm_forms import Form
+from layoutalg.codegen.kernels.gemm_forms import CLUSTERS, Form
 
 CHOICES = Path(__file__).with_name("ablation_choices.json")
 ORDERS = ("layout", "schedule", "joint")
@@ -235,7 +235,7 @@ class Prepared:
         self.blocks = kernel.blocks
         where = [each.data_ptr() for each in (*self.inputs, self.result)]
         if isinstance(kernel, MatmulKernel):
-            self.blocks = min(kernel.blocks, products.torch().cuda.get_device_properties(0).multi_processor_count)
+            self.blocks = min(kernel.blocks, CLUSTERS[kernel.form.ctas] * kernel.form.ctas)
             arguments = kernel.arguments(*where, self.blocks, self.status.data_ptr())
         else:
             arguments = kernel.arguments(*where, self.status.data_ptr())

@@ -53,7 +53,8 @@ def act_of(made: Any, blocks: int | None = None, status: Any = None, **places: A
     """What launches a kernel on tensors."""
     where = {name: place.data_ptr() for name, place in places.items()}
     numbers = made.arguments(blocks, None if status is None else status.data_ptr(), **where)
-    return launcher(made.kernel, cubin(made.kernel), numbers, made.blocks if blocks is None else blocks)[0]
+    act = launcher(made.kernel, cubin(made.kernel), numbers, made.blocks if blocks is None else blocks)[0]
+    return lambda _keep=(status, places): act()  # the tensors live as long as what uses their addresses
 
 
 def in_turns(acts: dict[str, Act], many: int = 20) -> dict[str, float]:

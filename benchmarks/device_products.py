@@ -30,7 +30,7 @@ from layoutalg.codegen.compile import to_cubin
 from layoutalg.codegen.kernel import argument_cell
 from layoutalg.codegen.kernels.attention import AttentionKernel, attention_kernel
 from layoutalg.codegen.kernels.gemm import MatmulKernel, gemm_kernel
-from layoutalg.codegen.kernels.gemm_forms import REASONED, TIMES, Form, forms, work
+from layoutalg.codegen.kernels.gemm_forms import TIMES, Form, forms, work
 
 ROUNDS, REPLAYS, FLOPS = 5, 12, 2e11
 MOST_FORMS, NEAR = 14, 1.6
@@ -365,7 +365,7 @@ def fit(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """The times of forms with the least error in measured ones, the constant of a launch, and what they choose."""
     if not rows:
         return {}
-    known = TIMES | REASONED
+    known = TIMES
     measured: dict[Form, list[tuple[Any, float]]] = {}
     for row in rows:
         if (form := recorded(row["form"])) in known:
@@ -414,7 +414,7 @@ def predicted(form: Form, times: tuple[float, float, float], shape: Shape) -> fl
 
 def _fitted(form: Form, measured: list[tuple[Any, float]], launch: float) -> tuple[tuple[float, float, float], float]:
     """Times of a form with the least relative error, none negative; what nothing measured tells stays as it is."""
-    stated = list((TIMES | REASONED)[form])
+    stated = list(TIMES[form])
     rows, wanted = [], []
     for shape, time in measured:
         turns, steps = work(form, shape, 2)

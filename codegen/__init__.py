@@ -25,6 +25,7 @@ from layoutalg.codegen.kernels import (
     transpose_kernel,
     transpose_ring_kernel,
 )
+from layoutalg.codegen.kernels.spaces import attention_options, attention_space, form_of, gemm_space
 from layoutalg.codegen.launch import DeviceInfo, DeviceTensor, device, load_tile, place_map, store_tile
 from layoutalg.codegen.matmul import WgmmaTiles, matmul_kernel
 from layoutalg.codegen.product import Operand, ProductReport, product_kernel, validate_product, wgmma_tiles
@@ -33,8 +34,9 @@ from layoutalg.codegen.validate import Difference, ValidationReport, default_ori
 
 __all__ = [
     "EXPORT_FORMS", "ArrayKernel", "AttentionKernel", "CompileError", "DeviceInfo", "DeviceTensor", "Difference",
-    "KernelSource", "MatmulKernel", "Operand", "ProductReport", "ValidationReport", "WgmmaTiles", "attention_kernel",
-    "copy_kernel", "default_origins", "device", "export", "gather_kernel", "gemm_kernel", "load_kernel", "load_tile",
+    "KernelSource", "MatmulKernel", "Operand", "ProductReport", "ValidationReport",
+    "WgmmaTiles", "attention_kernel", "attention_options", "attention_space", "copy_kernel", "default_origins",
+    "device", "export", "form_of", "gather_kernel", "gemm_kernel", "gemm_space", "load_kernel", "load_tile",
     "matmul_kernel", "place_map", "product_kernel", "shared_image", "staging_kernel", "store_kernel", "store_memory",
     "store_tile", "to_cubin", "transpose_kernel", "transpose_ring_kernel", "validate", "validate_product",
     "wgmma_tiles",

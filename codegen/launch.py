@@ -8,7 +8,10 @@ device tensors are used in place. Every call synchronises.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+import itertools
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -135,6 +138,51 @@ def run(
         blocks: Grid size.
         dynamic_smem_bytes: Dynamic shared memory in bytes; by default the kernel's own number.
     """
+    with _loaded(kernel, arguments, blocks, dynamic_smem_bytes) as launch:
+        launch()
+        _call(_ready().cuCtxSynchronize(), kernel)
+
+
+def milliseconds(
+    kernel: KernelSource,
+    arguments: Sequence[int | bytes | npt.NDArray[Any] | DeviceTensor],
+    *,
+    blocks: int = 1,
+    repeats: int = 12,
+) -> float:
+    """Launch a kernel on the first GPU again and again; return the median time of a launch.
+
+    Args:
+        kernel: The kernel.
+        arguments: As of ``run``.
+        blocks: Grid size.
+        repeats: Launches that are timed, behind two that are not.
+    """
+    checked_int(repeats, "repeats", 1, 1 << 16, f"kernel {kernel.name}", "LA533")
+    with _loaded(kernel, arguments, blocks, None) as launch:
+        driver = _ready()
+        marks = [_call(driver.cuEventCreate(0)) for _ in range(repeats + 1)]
+        try:
+            launch()
+            launch()
+            for mark in marks[:-1]:
+                _call(driver.cuEventRecord(mark, 0))
+                launch()
+            _call(driver.cuEventRecord(marks[-1], 0))
+            _call(driver.cuCtxSynchronize(), kernel)
+            return statistics.median(
+                [float(_call(driver.cuEventElapsedTime(*pair))) for pair in itertools.pairwise(marks)]
+            )
+        finally:
+            for mark in marks:
+                driver.cuEventDestroy(mark)
+
+
+@contextmanager
+def _loaded(
+    kernel: KernelSource, arguments: Sequence[Any], blocks: int, dynamic_smem_bytes: int | None
+) -> Iterator[Callable[[], None]]:
+    """Give what launches a kernel; without an error arrays come back at the end."""
     checked_arguments(kernel, arguments, blocks, "LA533")
     smem = kernel.dynamic_smem_bytes if dynamic_smem_bytes is None else dynamic_smem_bytes
     checked_int(smem, "dynamic_smem_bytes", 0, MAX_SMEM_BYTES + 1, f"kernel {kernel.name}", "LA533")
@@ -152,12 +200,8 @@ def run(
             for (kind, name), value in zip(kernel.parameters, arguments, strict=True)
         ]
         pointers = (ctypes.c_void_p * len(cells))(*[address for address, _ in cells])
-        _call(
-            driver.cuLaunchKernel(
-                function, blocks, 1, 1, kernel.threads, 1, 1, smem, 0, ctypes.addressof(pointers), 0
-            )
-        )  # fmt: skip
-        _call(driver.cuCtxSynchronize(), kernel)
+        grid = blocks, 1, 1, kernel.threads, 1, 1, smem, 0
+        yield lambda: _call(driver.cuLaunchKernel(function, *grid, ctypes.addressof(pointers), 0))
         for pointer, array, back in allocations:
             if back:
                 _call(driver.cuMemcpyDtoH(array.ctypes.data, pointer, array.nbytes))

@@ -2,7 +2,8 @@
 
 The numbers are data, ``roofs.json``; those of multiplications are in ``targets.pipeline_costs``. ``"assumed"`` numbers
 rank candidates and do not predict times: HBM as in the data sheet (4.8 TB/s), the L2 cache 64 bytes for each
-multiprocessor, shared memory and issue as in the programming guide.
+multiprocessor, shared memory and issue as in the programming guide; copied bytes and steps fit 264 products that an
+H200 timed (``tests/data/measured/products_dev.json.gz``). ``benchmarks/device.py search`` measures them.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ class Roofs(Record, code="LA885"):
         l2_bytes: Bytes from or to the L2 cache, by the whole chip.
         shared_bytes: Bytes from or to shared memory, by one multiprocessor.
         issues: Instructions of a warp, by one multiprocessor.
+        copied_bytes: Bytes, in whole lines of the L2 cache, that the copies of one multiprocessor load.
+        step: Cycles that a step of multiplications takes beside multiplying and crossing barriers.
 
     Example:
         >>> roofs("sm_90a").units
@@ -49,6 +52,8 @@ class Roofs(Record, code="LA885"):
     l2_bytes: float
     shared_bytes: float
     issues: float
+    copied_bytes: float
+    step: float
 
     def _validate(self) -> None:
         for name in self.__slots__[2:]:

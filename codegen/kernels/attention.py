@@ -26,7 +26,7 @@ from layoutalg.codegen.kernels.gemm import RESULTS, SETTLE, write_text
 from layoutalg.codegen.kernels.gemm_forms import GROUP_ROWS, SPAN, WARPS
 from layoutalg.codegen.kernels.ring import MOST_COORDINATE, checked_tiles, mover, tile_plan
 from layoutalg.codegen.launch import place_map
-from layoutalg.codegen.pipeline.emission import REGISTERS, Emitted, emit
+from layoutalg.codegen.pipeline.emission import REGISTERS, Emitted, emit, placed
 from layoutalg.codegen.pipeline.program import BODIES, WARP, Loop, Program, Worker
 from layoutalg.codegen.prelude import wgmma_prelude, wgmma_registers_prelude
 from layoutalg.codegen.thread_numbers import Numbers
@@ -236,30 +236,12 @@ def attention_kernel(
         >>> made.kernel.threads, made.blocks, made.emitted.proof.engine
         (384, 1024, 'event graph')
     """
-    batches, queries, keys, columns = answer.checked_extents(
-        shape, ("batches times heads", "queries", "keys", "columns")
-    )
-    for rows in (queries, keys):
-        answer.checked_shape((batches, rows, columns))
-    kind = element_type(dtype).name
-    CHECK.choice(kind, "dtype", RESULTS)
-    if columns not in HEADS:
-        raise CHECK.malformed("shape", f"must have {' or '.join(map(str, HEADS))} columns", columns)
+    (batches, queries, keys, columns), kind = checked_attention(shape, dtype, target)
     for argument, flag in (("causal", causal), ("ahead", ahead), ("alternate", alternate)):
         CHECK.kind(flag, bool, argument)
-    answer.checked_target(target)
-    require_wgmma(target)
     tm, tn = (192 if columns == 64 else 128, 128) if tile is None else answer.checked_shape(tile, 2)
     consumers = CHECK.integer(max(1, tm // GROUP_ROWS) if consumers is None else consumers, "consumers", 1, 4)
-    if tm != GROUP_ROWS * consumers or tn % 16 or tn > 256:
-        rule = f"must have {GROUP_ROWS * consumers} queries, and a multiple of 16 keys up to 256"
-        raise CHECK.malformed("tile", rule, (tm, tn))
-    held, most = tn // 2 + tn // 4 + columns // 2, consumer_registers(consumers) * (SHARE - 1) // SHARE
-    if held > most:
-        raise CHECK.malformed("tile", f"must need at most {most} registers with {consumers} consumers", held)
-    CHECK.integer(stages, "stages", 1, 9)
-    if alternate and not (ahead and consumers > 1):
-        raise CHECK.malformed("alternate", "must be left out without ahead, or with one consumer", alternate)
+    checked_schedule((tm, tn), columns, stages, consumers, target, ahead, alternate)
     factor = 1 / math.sqrt(columns) if scale is None else scale
     if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not LEAST_SCALE <= factor <= 1 / LEAST_SCALE:
         raise CHECK.malformed("scale", f"must be a number from {LEAST_SCALE} to {1 / LEAST_SCALE}", scale)
@@ -293,6 +275,40 @@ def attention_kernel(
     return AttentionKernel(
         emitted, (batches, queries, keys, columns), (tm, tn), stages, float(factor), last, raw, arrays, batches * tiles
     )
+
+
+def checked_attention(shape: Sequence[int], dtype: object, target: str) -> tuple[tuple[int, int, int, int], str]:
+    """Return the extents and the type of an attention; see ``attention_kernel``."""
+    batches, queries, keys, columns = answer.checked_extents(
+        shape, ("batches times heads", "queries", "keys", "columns")
+    )
+    for rows in (queries, keys):
+        answer.checked_shape((batches, rows, columns))
+    kind = element_type(dtype).name
+    CHECK.choice(kind, "dtype", RESULTS)
+    if columns not in HEADS:
+        raise CHECK.malformed("shape", f"must have {' or '.join(map(str, HEADS))} columns", columns)
+    answer.checked_target(target)
+    require_wgmma(target)
+    return (batches, queries, keys, columns), kind
+
+
+def checked_schedule(
+    tile: tuple[int, int], columns: int, stages: int, consumers: int, target: str, ahead: bool, alternate: bool
+) -> None:
+    """Refuse a tile, rings and an order that no kernel has, before anything is planned; see ``attention_kernel``."""
+    tm, tn = tile
+    if tm != GROUP_ROWS * consumers or tn % 16 or tn > 256:
+        rule = f"must have {GROUP_ROWS * consumers} queries, and a multiple of 16 keys up to 256"
+        raise CHECK.malformed("tile", rule, (tm, tn))
+    held, most = tn // 2 + tn // 4 + columns // 2, consumer_registers(consumers) * (SHARE - 1) // SHARE
+    if held > most:
+        raise CHECK.malformed("tile", f"must need at most {most} registers with {consumers} consumers", held)
+    CHECK.integer(stages, "stages", 1, 9)
+    if alternate and not (ahead and consumers > 1):
+        raise CHECK.malformed("alternate", "must be left out without ahead, or with one consumer", alternate)
+    q, k = (rows * columns * 2 for rows in (GROUP_ROWS, tn))
+    placed(attention_pipeline(stages, consumers, q, k, k, ahead=ahead, alternate=alternate), target)
 
 
 _FLOATS = r"""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -20,14 +21,14 @@ from layoutalg.codegen.kernels import answer
 from layoutalg.codegen.kernels.answer import CHECK, PERSISTENT_GRID
 from layoutalg.codegen.kernels.arguments import ArrayArgument, Place, checked_places
 from layoutalg.codegen.kernels.gemm_forms import GROUP_ROWS, LINE_BYTES, SPANS, WARPS, Form, fitted, forms
-from layoutalg.codegen.kernels.ring import checked_tiles, mover, tile_plan, tiles_of_block
+from layoutalg.codegen.kernels.ring import checked_tiles, mover, tile_plan, tiles_of, tiles_of_block
 from layoutalg.codegen.launch import place_map
-from layoutalg.codegen.pipeline.emission import REGISTERS, Emitted, emit, launch_registers
+from layoutalg.codegen.pipeline.emission import REGISTERS, Emitted, Memory, emit, launch_registers, placed
 from layoutalg.codegen.pipeline.program import WARP, Loop, Program, Worker
 from layoutalg.codegen.prelude import wgmma_prelude
 from layoutalg.codegen.thread_numbers import Numbers
 from layoutalg.ground.record import Checked
-from layoutalg.proofs.dtypes import element_type
+from layoutalg.proofs.dtypes import ElementType, element_type
 from layoutalg.proofs.pipeline.document import Barrier, Buffer, Op, Pipeline, Role
 from layoutalg.proofs.pipeline.transfers import Transfer
 from layoutalg.proofs.tensormap import TensorMapPlan
@@ -238,28 +239,14 @@ def gemm_kernel(
         >>> made.kernel.threads, made.blocks, made.emitted.proof.engine
         (384, 512, 'event graph')
     """
-    m, n, k = answer.checked_extents(shape, "MNK")
-    for extents in ((m, k), (n, k), (m, n)):
-        answer.checked_shape(extents)
-    kind = element_type(dtype)
-    CHECK.choice(kind.name, "dtype", INPUTS)
-    CHECK.choice(result, "result", RESULTS)
-    for argument, major in (("major_a", major_a), ("major_b", major_b)):
-        CHECK.choice(major, argument, ("K", "MN") if kind.bits == 16 else ("K",))
-    answer.checked_target(target)
-    require_wgmma(target)
+    (m, n, k), kind = checked_product(shape, dtype, target, result, major_a, major_b)
     size = kind.bits // 8
     lengths = [extents[major == "K"] * size for extents, major in (((m, k), major_a), ((n, k), major_b))]
     even = all(length % LINE_BYTES == 0 for length in lengths)
     if form is None:
         form = next(one for _, one in forms((m, n, k), size, even) if major_b == "K" or one.shared_columns % 64 == 0)
-    chosen = CHECK.kind(form, Form, "form")
-    _registers(chosen)
+    chosen = checked_form(CHECK.kind(form, Form, "form"), (m, n, k), size, target, major_a, major_b)
     depth, across = chosen.step_bytes // size, chosen.shared_columns
-    _spans(chosen, across, size, major_a, major_b)
-    if chosen.split > 1 and k <= depth:  # then the plan of a copy may have its origin in K at 0
-        raise CHECK.malformed("form", f"must not split a K of one step, {depth}", k)
-    chosen = fitted(chosen)
     sides = {"A": ((m, k), chosen.rows, chosen.rows, major_a), "B": ((n, k), chosen.columns, across, major_b)}
     plans = {
         side: tile_plan(
@@ -273,10 +260,8 @@ def gemm_kernel(
         _operand(side, kind.name, (rows, depth), major, chosen.swizzle, target)
         for side, (_, rows, _, major) in sides.items()
     )
-    mt, nt = checked_tiles((m, n), (chosen.cluster * chosen.rows, chosen.columns), 1)
+    mt, nt = tiles_of((m, n), (chosen.cluster * chosen.rows, chosen.columns))
     steps = -(-k // (depth * chosen.split))
-    if mt * nt * steps >= MOST_STEPS or chosen.split * steps * depth >= 1 << 31:
-        raise CHECK.malformed("shape", f"must take fewer than {MOST_STEPS} steps", mt * nt * steps)
     name = f"la_gemm_{m}x{n}x{k}_{kind.name}" if name is None else checked_name(name)
     product = _Product(name, chosen, plans, a, b, (mt, nt, steps), result)
     what = f"D[{m}, {n}] = A[{m}, {k}] B[{n}, {k}]^T, {kind.name} to {result}"
@@ -290,6 +275,64 @@ def gemm_kernel(
     )  # fmt: skip
     maps = (plans["A"].raw, plans["B"].raw, plans["D"].raw)
     return MatmulKernel(emitted, (m, n, k), chosen, maps, arrays, mt * nt * chosen.ctas)
+
+
+def checked_product(
+    shape: Sequence[int], dtype: object, target: str, result: str, major_a: str, major_b: str
+) -> tuple[tuple[int, int, int], ElementType]:
+    """Return (M, N, K) and the type of A and B; see ``gemm_kernel``."""
+    m, n, k = answer.checked_extents(shape, "MNK")
+    for extents in ((m, k), (n, k), (m, n)):
+        answer.checked_shape(extents)
+    kind = element_type(dtype)
+    CHECK.choice(kind.name, "dtype", INPUTS)
+    CHECK.choice(result, "result", RESULTS)
+    for argument, major in (("major_a", major_a), ("major_b", major_b)):
+        CHECK.choice(major, argument, ("K", "MN") if kind.bits == 16 else ("K",))
+    answer.checked_target(target)
+    require_wgmma(target)
+    return (m, n, k), kind
+
+
+def checked_form(
+    form: Form, shape: tuple[int, int, int], size: int, target: str, major_a: str = "K", major_b: str = "K"
+) -> Form:
+    """Return the form with its stages; refused where it has no kernel, before anything is planned.
+
+    Args:
+        form: The form.
+        shape: (M, N, K).
+        size: Bytes of an element of A and B.
+        target: The target.
+        major_a: As of ``gemm_kernel``.
+        major_b: As of ``gemm_kernel``.
+    """
+    _registers(form)
+    depth = form.step_bytes // size
+    _spans(form, form.shared_columns, size, major_a, major_b)
+    if form.split > 1 and shape[2] <= depth:  # then the plan of a copy may have its origin in K at 0
+        raise CHECK.malformed("form", f"must not split a K of one step, {depth}", shape[2])
+    form = fitted(form)
+    _memory(replace(form, together=1, swizzle="128B", depth=form.step_bytes), target)
+    mt, nt = checked_tiles(shape[:2], (form.cluster * form.rows, form.columns), 1)
+    steps = -(-shape[2] // (depth * form.split))
+    if mt * nt * steps >= MOST_STEPS or form.split * steps * depth >= 1 << 31:
+        raise CHECK.malformed("shape", f"must take fewer than {MOST_STEPS} steps", mt * nt * steps)
+    return form
+
+
+@lru_cache(maxsize=4096)
+def _memory(form: Form, target: str) -> Memory:
+    """Where the rings are."""
+    a, b = form.rows * form.step_bytes, form.columns * form.step_bytes
+    return placed(form_pipeline(form, a, b), target)
+
+
+def form_pipeline(form: Form, a: int, b: int) -> Pipeline:
+    """Return the pipeline of a form whose tiles of A and B have so many bytes."""
+    leaving = GROUP_ROWS * form.leaving * 2
+    split = form.split, form.piece
+    return matmul_pipeline(form.stages, form.consumers, a, b, leaving, form.cluster, form.behind, *split)
 
 
 def _registers(form: Form) -> None:
@@ -440,9 +483,7 @@ class _Product:
     def _pipeline(self) -> Pipeline:
         form = self.form
         a, b = self.plans["A"].expect_tx_bytes, form.cluster * self.plans["B"].expect_tx_bytes
-        leaving = GROUP_ROWS * form.leaving * 2
-        split = form.split, form.piece
-        return matmul_pipeline(form.stages, form.consumers, a, b, leaving, form.cluster, form.behind, *split)
+        return form_pipeline(form, a, b)
 
     def _before(self) -> str:
         """Device functions."""

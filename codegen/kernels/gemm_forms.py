@@ -141,80 +141,46 @@ class Form(Checked, code="LA945"):
 
 
 TIMES: Final[dict[Form, tuple[float, float, float]]] = {
-    Form(128, 256, 2, 128): (0.64, 0.875, 1.5),
-    Form(128, 256, 2, 128, cluster=2, together=8): (0.645, 0.68, 2.0),
-    Form(192, 192, 3, 64): (0.70, 0.865, 2.0),
-    Form(192, 192, 3, 64, cluster=2, together=8): (0.755, 0.795, 2.0),
-    Form(128, 192, 2, 64): (0.53, 0.715, 1.5),
-    Form(128, 192, 2, 64, cluster=2, together=8): (0.525, 0.56, 1.5),
-    Form(128, 128, 2, 128, behind=1): (0.38, 0.58, 1.0),
-    Form(128, 128, 2, 128, cluster=2, behind=1, together=8): (0.41, 0.445, 1.0),
-    Form(64, 256, 1, 128, behind=1): (0.35, 0.705, 1.5),
-    Form(64, 256, 1, 128, cluster=2, behind=1, together=8): (0.365, 0.485, 1.5),
-    Form(64, 128, 1, 128, behind=1): (0.235, 0.445, 0.5),
-    Form(64, 128, 1, 128, cluster=2, behind=1, together=8): (0.255, 0.295, 0.8),
+    Form(128, 256, 2, 128): (0.702, 0.897, 1.85),
+    Form(128, 256, 2, 128, cluster=2, together=8): (0.718, 0.707, 1.78),
+    Form(192, 192, 3, 64): (0.774, 0.891, 2.04),
+    Form(192, 192, 3, 64, cluster=2, together=8): (0.802, 0.796, 1.81),
+    Form(128, 192, 2, 64): (0.537, 0.754, 1.37),
+    Form(128, 192, 2, 64, cluster=2, together=8): (0.543, 0.56, 1.39),
+    Form(128, 128, 2, 128, behind=1): (0.353, 0.512, 0.932),
+    Form(128, 128, 2, 128, cluster=2, behind=1, together=8): (0.367, 0.458, 0.925),
+    Form(64, 256, 1, 128, behind=1): (0.357, 0.705, 1.22),
+    Form(64, 256, 1, 128, cluster=2, behind=1, together=8): (0.377, 0.484, 1.03),
+    Form(64, 128, 1, 128, behind=1): (0.223, 0.482, 0.304),
+    Form(64, 128, 1, 128, cluster=2, behind=1, together=8): (0.216, 0.253, 1.73),
+    Form(192, 128, 3, 64, behind=1): (0.523, 0.747, 1.24),
+    Form(192, 128, 3, 64, cluster=2, behind=1, together=8): (0.536, 0.62, 1.2),
+    Form(192, 64, 3, 64, behind=1): (0.396, 0.53, 0.787),
+    Form(128, 96, 2, 48, behind=1): (0.261, 0.41, 1.13),
+    Form(128, 96, 2, 48, cluster=2, behind=1, together=8): (0.386, 0.421, 1.04),
+    Form(128, 64, 2, 64, behind=1): (0.26, 0.463, 0.6),
+    Form(64, 64, 1, 64, behind=1): (0.202, 0.348, 0.135),
+    Form(64, 32, 1, 32, behind=1): (0.198, 0.259, 0.4),
+    Form(128, 128, 2, 64, behind=1, split=2): (0.398, 0.581, 3.57),
+    Form(128, 128, 2, 32, behind=1, split=4): (0.41, 0.58, 4.25),
+    Form(64, 256, 1, 64, behind=1, split=4): (0.271, 0.705, 8.05),
+    Form(64, 128, 1, 64, behind=1, split=2): (0.243, 0.445, 2.38),
+    Form(192, 128, 3, 32, behind=1, split=2): (0.594, 0.804, 3.86),
+    Form(192, 64, 3, 16, behind=1, split=4): (0.382, 0.58, 3.54),
+    Form(64, 192, 1, 48, behind=1, split=4): (0.395, 0.58, 3.64),
+    Form(64, 64, 1, 32, behind=1, split=2): (0.258, 0.245, 1.94),
 }
-"""Microseconds of a step of 128 bytes of K, with rows at multiples of ``LINE_BYTES`` and otherwise, and of a tile."""
-
-
-CLUSTERS: Final = {1: UNITS, 2: UNITS // 2, 4: 32, 8: 16}
-"""Clusters of so many blocks that run at once. Reasoned: multiprocessors come in groups of 16 or 18, which no cluster
-leaves; ``benchmarks/device.py products`` prints what the driver says."""
-LAUNCH: Final = 3.0
-"""Microseconds of a launch that does nothing, reasoned: what is fetched and set up before the first copy, and the last
-store."""
-ROUND: Final = 1.2
-"""Microseconds of an exchange of partial sums beside its bytes, reasoned: two crossings of a cluster at about 0.3, two
-fences, the barriers of a role."""
-SENT: Final = 24.0
-"""Bytes that a block sends to others of its cluster in a nanosecond, reasoned."""
-UNTIMED: Final[dict[Form, tuple[float, float, float]]] = {
-    Form(192, 128, 3, 64, behind=1): (0.50, 0.72, 1.2),
-    Form(192, 128, 3, 64, cluster=2, behind=1, together=8): (0.51, 0.58, 1.2),
-    Form(192, 64, 3, 64, behind=1): (0.38, 0.58, 0.8),
-    Form(192, 64, 3, 64, cluster=2, behind=1, together=8): (0.39, 0.51, 0.8),
-    Form(128, 96, 2, 48, behind=1): (0.33, 0.50, 0.9),
-    Form(128, 96, 2, 48, cluster=2, behind=1, together=8): (0.34, 0.40, 0.9),
-    Form(128, 64, 2, 64, behind=1): (0.26, 0.44, 0.6),
-    Form(64, 192, 1, 64, behind=1): (0.32, 0.58, 0.9),
-    Form(64, 64, 1, 64, behind=1): (0.17, 0.29, 0.4),
-    Form(64, 32, 1, 32, behind=1): (0.13, 0.22, 0.4),
-}
-"""As ``TIMES``, but reasoned from it: a step takes the multiplies of its tile or its bytes, and a little more; with
-rows anywhere 2.3 ns for each row that a block loads."""
-
-
-def _splits() -> Iterator[tuple[Form, tuple[float, float, float]]]:
-    """Forms whose blocks share K, with reasoned times: steps as without, tiles longer by the exchange."""
-    for form, (aligned, other, tile) in (TIMES | UNTIMED).items():
-        if form.cluster > 1:
-            continue
-        for split in (2, 4, 8):
-            fits = [
-                each
-                for leaving in (16, 32, 48, 64, 128)
-                if form.columns % (split * leaving) == 0
-                for each in [replace(form, leaving=leaving, split=split)]
-                if least_stages(each) <= stages_of(each)
-            ]
-            if fits:
-                best = fits[-1]  # the fewest rounds
-                sent = best.consumers * best.exchanged * best.parts / 1000 / SENT
-                yield best, (aligned, other, tile + ROUND * best.parts + sent)
+"""Microseconds of a step of 128 bytes of K, with rows at multiples of ``LINE_BYTES`` and otherwise, and of a tile.
+Where too few shapes told a tile from a step, the time of the tile is reasoned. Eight blocks that share K never paid."""
+LAUNCH: Final = 1.4
+"""Microseconds of a launch beside its steps and tiles, by the same fit."""
+CLUSTERS: Final = {1: UNITS, 2: UNITS // 2, 4: 30, 8: 15}
+"""Clusters of so many blocks that run at once, as the driver says there (``cuOccupancyMaxActiveClusters``)."""
 
 
 def stages_of(form: Form) -> int:
     """Return the stages that shared memory holds beside results."""
     return (ROOM - form.leaving_bytes) // ((form.rows + form.columns) * form.step_bytes)
-
-
-def least_stages(form: Form) -> int:
-    """Return the stages below which copies would not keep up: 3 of large tiles, 4 of the others."""
-    return 3 if form.rows * form.columns >= 128 * 128 else 4
-
-
-REASONED: Final[dict[Form, tuple[float, float, float]]] = UNTIMED | dict(_splits())
-"""As ``TIMES``, for forms that no device has timed yet."""
 
 
 def forms(shape: tuple[int, int, int], element_bytes: int, even: bool) -> list[tuple[float, Form]]:
@@ -240,7 +206,7 @@ def forms(shape: tuple[int, int, int], element_bytes: int, even: bool) -> list[t
 
 
 def _timed(shape: tuple[int, int, int], element_bytes: int, even: bool) -> Iterator[tuple[float, Form]]:
-    for form, (aligned, other, tile) in (TIMES | REASONED).items():
+    for form, (aligned, other, tile) in TIMES.items():
         turns, steps = work(form, shape, element_bytes)
         if form.split > -(-shape[2] * element_bytes // form.step_bytes):
             continue

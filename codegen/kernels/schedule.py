@@ -31,11 +31,14 @@ GIVEN = ("offsets", "sizes")
 TILES_PER_BLOCK = 2048
 
 _BODY = """
+// Where a group is in shared memory: threads that walk their groups side by side use different banks.
+__device__ __forceinline__ int {name}_at(int group) {{ return group{pad}; }}
+
 // The schedule of {groups} groups by {given}: tiles of {told} rows, the height with the fewest tiles.
 extern "C" __global__ void __launch_bounds__({threads}) {name}({signature})
 {{
     long long* const begins = (long long*)la_shared();       // first row of each group, and the end
-    int* const firsts = (int*)(begins + {groups} + 1);       // first tile of each group, and their number
+    int* const firsts = (int*)(begins + {name}_at({groups}) + 1);  // first tile of each group, and their number
     long long* const sums = (long long*)(la_shared() + {sums});
     const int t = threadIdx.x, from = t * {each} < {groups} ? t * {each} : {groups};
     const int to = from + {each} < {groups} ? from + {each} : {groups};
@@ -46,8 +49,8 @@ extern "C" __global__ void __launch_bounds__({threads}) {name}({signature})
     for (int h = 0; h < {heights}; ++h) sums[h * {threads} + t] = 0;
     int bad = {groups};
     for (int g = from; g < to; ++g) {{
-        const long long size = begins[g + 1] - begins[g];
-        const bool fits = size >= 0 && begins[g] >= 0 && begins[g + 1] <= {limit}ll && size % {multiple} == 0
+        const long long begin = begins[{name}_at(g)], end = begins[{name}_at(g + 1)], size = end - begin;
+        const bool fits = size >= 0 && begin >= 0 && end <= {limit}ll && size % {multiple} == 0
             && (size == 0 || (size >= {least}{inside}));
         if (!fits && g < bad) bad = g;
         for (int h = 0; h < {heights}; ++h)
@@ -73,17 +76,18 @@ extern "C" __global__ void __launch_bounds__({threads}) {name}({signature})
     // The first tile of each group: a scan over the threads, then over the groups of each.
     long long mine = 0;
     for (int g = from; g < to && none == {groups}; ++g)
-        mine += ((la_u32)(begins[g + 1] - begins[g]) + tile - 1) / tile;
+        mine += ((la_u32)(begins[{name}_at(g + 1)] - begins[{name}_at(g)]) + tile - 1) / tile;
     {scan}
     int next = (int)(sums[t] - mine);
     for (int g = from; g < to; ++g) {{
-        firsts[g] = next;
-        if (none == {groups}) next += (int)(((la_u32)(begins[g + 1] - begins[g]) + tile - 1) / tile);
+        firsts[{name}_at(g)] = next;
+        const la_u32 size = (la_u32)(begins[{name}_at(g + 1)] - begins[{name}_at(g)]);
+        if (none == {groups}) next += (int)((size + tile - 1) / tile);
     }}
-    if (t == {threads} - 1) firsts[{groups}] = (int)sums[t];
+    if (t == {threads} - 1) firsts[{name}_at({groups})] = (int)sums[t];
     __syncthreads();
 
-    const int tiles = firsts[{groups}];
+    const int tiles = firsts[{name}_at({groups})];
     if (blockIdx.x == 0 && t == 0) {{
         schedule[0] = tiles <= most ? tiles : 0;
         schedule[1] = tile;
@@ -94,10 +98,10 @@ extern "C" __global__ void __launch_bounds__({threads}) {name}({signature})
         int low = 0, high = {groups};  // the last group whose first tile is at most i; empty ones come before it
         while (high - low > 1) {{
             const int middle = (low + high) / 2;
-            if (firsts[middle] <= i) low = middle; else high = middle;
+            if (firsts[{name}_at(middle)] <= i) low = middle; else high = middle;
         }}
-        const long long begin = begins[low], end = begins[low + 1];
-        long long row = begin + (long long)(i - firsts[low]) * tile;
+        const long long begin = begins[{name}_at(low)], end = begins[{name}_at(low + 1)];
+        long long row = begin + (long long)(i - firsts[{name}_at(low)]) * tile;
 {shift}        int* const at = schedule + {header} + {words} * i;
         at[0] = (int)row;
         at[1] = (int)(end - row < tile ? end - row : tile);
@@ -107,7 +111,7 @@ extern "C" __global__ void __launch_bounds__({threads}) {name}({signature})
 }}
 """
 
-_OFFSETS = """    for (int g = t; g <= {groups}; g += {threads}) begins[g] = groups[g];
+_OFFSETS = """    for (int g = t; g <= {groups}; g += {threads}) begins[{name}_at(g)] = groups[g];
     __syncthreads();
 """
 _SIZES = """    long long mine_rows = 0;
@@ -115,10 +119,10 @@ _SIZES = """    long long mine_rows = 0;
     {scan}
     long long begin_here = sums[t] - mine_rows;
     for (int g = from; g < to; ++g) {{
-        begins[g] = begin_here;
+        begins[{name}_at(g)] = begin_here;
         begin_here += groups[g];
     }}
-    if (t == {threads} - 1) begins[{groups}] = sums[t];
+    if (t == {threads} - 1) begins[{name}_at({groups})] = sums[t];
     __syncthreads();
 """
 _SCAN = """sums[t] = {value};
@@ -145,6 +149,17 @@ def tile_bound(rows: int, groups: int, tile_rows: int) -> int:
     Source: triton_kernels, RaggedTensorMetadata.
     """
     return rows if rows <= groups else (groups - 1) - (groups - rows - 1) // tile_rows
+
+
+def _padded(each: int) -> bool:
+    """Whether the groups of a thread begin at an even distance from those of the next, unless a word is left out."""
+    return each % 2 == 0
+
+
+def _sums(groups: int, threads: int) -> int:
+    """The first byte behind what is kept of groups, 12 bytes each."""
+    each = -(-groups // threads)
+    return -(-12 * (groups + groups // each * _padded(each) + 1) // 8) * 8
 
 
 def schedule_kernel(
@@ -186,12 +201,12 @@ def schedule_kernel(
     CHECK.choice(given, "given", GIVEN)
     CHECK.choice(index_dtype, "index_dtype", INDEX_TYPES)
     heights = [CHECK.integer(height, "tiles", 1, 257) for height, _ in tiles]
-    sums = -(-12 * (groups + 1) // 8) * 8
     row = 8 * (len(heights) + 1)
     threads = next(
-        (n for n in THREADS if n * GROUPS_OF_THREAD <= groups and sums + n * row <= MAX_SMEM_BYTES), THREADS[-1]
+        (n for n in THREADS if n * GROUPS_OF_THREAD <= groups and _sums(groups, n) + n * row <= MAX_SMEM_BYTES),
+        THREADS[-1],
     )
-    each = -(-groups // threads)
+    each, sums = -(-groups // threads), _sums(groups, threads)
     smem = answer.fitting(sums + threads * row, target, f"{groups} groups")
     ends = rows if into_rows is None else into_rows
     limit, inside = (rows, f" && placed[g] >= 0 && placed[g] + size <= {ends}") if placed else (min(rows, ends), "")
@@ -202,12 +217,15 @@ def schedule_kernel(
         ("int", "most"), ("int", "blocks"),
     )  # fmt: skip
     first = _OFFSETS if given == "offsets" else _SIZES
+    common = {"name": name, "groups": groups, "threads": threads}
     text = _BODY.format(
-        groups=groups, given=given, threads=threads, name=name, signature=signature(parameters), each=each, sums=sums,
+        **common,
+        given=given, signature=signature(parameters), each=each, sums=sums,
         told=", ".join(map(str, heights)), heights=len(heights), height_list=", ".join(map(str, heights)),
         across_list=", ".join([str(across) for _, across in tiles]), limit=limit, multiple=multiple, least=least,
-        rows=first.format(groups=groups, threads=threads, scan=_SCAN.format(value="mine_rows", threads=threads)),
+        rows=first.format(**common, scan=_SCAN.format(value="mine_rows", threads=threads)),
         scan=_SCAN.format(value="mine", threads=threads), shift=_SHIFT if shift_back else "", header=HEADER_WORDS,
         words=TILE_WORDS, into="placed[low]" if placed else "begin", inside=inside,
+        pad=f" + group / {each}" * _padded(each),
     )  # fmt: skip
     return KernelSource(name, TENSOR_PRELUDE + text, target, threads, smem, parameters, grid="blocks")

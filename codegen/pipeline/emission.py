@@ -26,7 +26,7 @@ from layoutalg.codegen.prelude import (
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic
 from layoutalg.ground.verdict import Proved, Unknown
 from layoutalg.proofs.pipeline.decision import verify
-from layoutalg.proofs.pipeline.document import Op, Part
+from layoutalg.proofs.pipeline.document import Op, Part, Pipeline
 from layoutalg.proofs.pipeline.expansion import Meeting
 
 BARRIER_BYTES = 8
@@ -103,7 +103,9 @@ class Emitted:
     @property
     def slots(self) -> tuple[tuple[str, int, int], ...]:
         """Where buffers are, for ``mismatch``: name, first byte from the aligned base, bytes from slot to slot."""
-        return tuple([(name, *place) for name, place in placed(self.program, self.kernel.arch).buffers.items()])
+        return tuple(
+            [(name, *place) for name, place in placed(self.program.pipeline, self.kernel.arch).buffers.items()]
+        )
 
 
 def emit(
@@ -133,7 +135,7 @@ def emit(
     CHECK.kind(program, Program, "program")
     if delays is not None:
         CHECK.integer(delays, "delays", 0, 1 << 32)
-    memory = placed(program, target)
+    memory = placed(program.pipeline, target)
     found = verify(program.pipeline, target)
     proof = found if isinstance(found, Proved) else None
     if proof is None and not unproved:
@@ -207,19 +209,19 @@ def _who(program: Program) -> list[tuple[str, int, int]]:
     ]
 
 
-def placed(program: Program, target: str) -> Memory:
+def placed(pipeline: Pipeline, target: str) -> Memory:
     """Return where buffers and barriers go: buffers first, in order, then barriers.
 
     Raises: InfeasibleError: LA946.
     """
     at, buffers, barriers = 0, {}, {}
-    for name, buffer in program.pipeline.buffers:
-        if name in program.pipeline.registers:
+    for name, buffer in pipeline.buffers:
+        if name in pipeline.registers:
             continue
         stride = -(-buffer.bytes // SLOT_ALIGN) * SLOT_ALIGN
         buffers[name] = at, stride
         at += stride * buffer.slots
-    for name, barrier in program.pipeline.barriers:
+    for name, barrier in pipeline.barriers:
         barriers[name] = at
         at += BARRIER_BYTES * barrier.slots
     size = fitting(at + BARRIER_BYTES + SLOT_ALIGN, target, f"{len(buffers)} buffers and {len(barriers)} barriers")

@@ -677,10 +677,12 @@ class Tune(Options):
     target: str = _target()
     top: int = argument("number of choices (default 16)", "--top", type=_count, default=16)
     measure: str | None = argument(
-        "MODULE:FUNCTION from a choice, a dict, to a number; less is better (default: only rank)",
+        "gpu: milliseconds on the first GPU; MODULE:FUNCTION from a choice, a dict, to a number, less is better "
+        "(default: only rank)",
         "--measure",
     )
     database: str | None = argument("SQLite file of results; what is in it is not measured again", "--database")
+    dask: str | None = argument("address of a dask scheduler whose workers measure (default: here)", "--dask")
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,8 @@ from layoutalg.cli.files import read_text
 from layoutalg.cli.inputs import as_options, read_subject, texts_of, written_in
 from layoutalg.cli.output import answer_file, put_into, say, say_answer, say_json
 from layoutalg.codegen.conversion import conversion_kernel
+from layoutalg.codegen.kernels.spaces import gemm_space
+from layoutalg.codegen.measure import MeasureGemm
 from layoutalg.ground import clock
 from layoutalg.ground.document import Reader, load_json, malformed
 from layoutalg.ground.errors import MalformedError
@@ -30,7 +32,8 @@ from layoutalg.synth.conversions import conversion
 from layoutalg.synth.factor import factorise
 from layoutalg.synth.paddings import padding
 from layoutalg.synth.ragged import ragged
-from layoutalg.synth.search import Trial, Tuned, gemm_space, tune
+from layoutalg.synth.search import Trial, Tuned, tune
+from layoutalg.synth.search.workers import workers
 from layoutalg.synth.swizzles import swizzle
 from layoutalg.synth.tensormap import InadmissibleError
 from layoutalg.targets.nvidia import tensormap as hardware
@@ -293,12 +296,17 @@ def run_tune(given: commands.Tune) -> int:
     m, n, k = given.shape
     with clock.within(given.budget), as_options(ARGUMENTS | {"top": "--top", "dtype": "--dtype"}):
         space = gemm_space((m, n, k), given.dtype, given.target)
-        ranked, refused = space.ranked()
     if given.measure is not None:
-        say_answer(tune(space, _measure(given.measure), database=given.database, top=given.top), given.json)
+        measure = (
+            MeasureGemm((m, n, k), given.dtype, given.target) if given.measure == "gpu" else _measure(given.measure)
+        )
+        with as_options({"dask": "--dask"}), workers(dask=given.dask) as executor:
+            say_answer(tune(space, measure, executor, given.database, given.top), given.json)
         return PROVED
-    if given.database is not None:
-        raise malformed("--database", "needs --measure: nothing is measured without it", given.database)
+    for option, value in (("--database", given.database), ("--dask", given.dask)):
+        if value is not None:
+            raise malformed(option, "needs --measure: nothing is measured without it", value)
+    ranked, refused = space.ranked()
     shown = [Trial(each.choice, each.cycles, each.bound, None, "not measured") for each in ranked[: given.top]]
     say_answer(Tuned(tuple(shown), len(ranked), len(refused)), given.json)
     return PROVED

@@ -8,12 +8,16 @@ belong to all.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, isqrt
+from math import ceil, isqrt, prod
+from typing import Final
 
 from layoutalg.ground.check import Checker
+from layoutalg.ground.errors import Diagnostic, RepresentabilityError
 from layoutalg.ground.record import Record
+from layoutalg.ground.verdict import Unknown
 from layoutalg.targets.pipeline_costs import pipeline_costs
 from layoutalg.targets.roofs import roofs
+from layoutalg.targets.target_model import model_of
 
 CHECK = Checker("LA886", "invalid search")
 
@@ -26,6 +30,10 @@ class Work(Record, code="LA886"):
         blocks: Blocks of the whole kernel.
         dtype: Element type of the multiplications.
         macs: Multiplications.
+        at_once: Blocks that run at the same time; 0: one on each multiprocessor.
+        waits: Cycles in which its multiplications wait: for barriers, and for the last one before a slot is free.
+        copies: Cycles of its copies.
+        alone: Cycles beside which nothing else of it runs: the first copy, the result.
         shared_bytes: Bytes written to and read from shared memory.
         issues: Instructions of warps.
         latency: Cycles that a block waits for copies, multiplications and barriers that do not overlap.
@@ -36,6 +44,10 @@ class Work(Record, code="LA886"):
     blocks: int
     dtype: str
     macs: int
+    at_once: int = 0
+    waits: int = 0
+    copies: int = 0
+    alone: int = 0
     shared_bytes: int = 0
     issues: int = 0
     latency: int = 0
@@ -44,7 +56,8 @@ class Work(Record, code="LA886"):
 
     def _validate(self) -> None:
         CHECK.integer(self.blocks, "blocks", 1)
-        for name in ("macs", "shared_bytes", "issues", "latency", "l2_bytes", "hbm_bytes"):
+        CHECK.integer(self.at_once, "at_once", 0)
+        for name in ("macs", "waits", "copies", "alone", "shared_bytes", "issues", "latency", "l2_bytes", "hbm_bytes"):
             CHECK.integer(getattr(self, name), name, 0)
 
 
@@ -52,15 +65,16 @@ def times(work: Work, target: str = "sm_90a") -> dict[str, float]:
     """Return the cycles that a kernel takes on each resource alone."""
     chip, macs = roofs(target), pipeline_costs(target).macs
     CHECK.choice(work.dtype, "dtype", macs)
-    turns = ceil(work.blocks / chip.units)
-    return {
-        "mma": turns * work.macs / macs[work.dtype],
-        "shared": turns * work.shared_bytes / chip.shared_bytes,
-        "issue": turns * work.issues / chip.issues,
-        "latency": turns * float(work.latency),
-        "l2": work.l2_bytes / chip.l2_bytes,
-        "hbm": work.hbm_bytes / chip.hbm_bytes,
+    turns = ceil(work.blocks / (work.at_once or chip.units))
+    block = {
+        "mma": work.macs / macs[work.dtype] + work.waits,
+        "copies": work.copies,
+        "shared": work.shared_bytes / chip.shared_bytes,
+        "issue": work.issues / chip.issues,
+        "latency": work.latency,
     }
+    whole = {"l2": work.l2_bytes / chip.l2_bytes, "hbm": work.hbm_bytes / chip.hbm_bytes}
+    return {name: turns * (float(amount) + work.alone) for name, amount in block.items()} | whole
 
 
 def cycles(work: Work, target: str = "sm_90a") -> tuple[float, str]:
@@ -97,3 +111,50 @@ def least_traffic_tile(room: int, row_step: int, column_step: int) -> tuple[int,
     ]
     whole = [tile for tile in found if min(tile) > 0]
     return min(whole, key=lambda tile: ((tile[0] + tile[1]) / (tile[0] * tile[1]), tile), default=None)
+
+
+TIERS: Final = {
+    "registers": (("registers_per_block",), 4),
+    "tensor": (("tmem_columns", "tmem_lanes"), 4),
+    "shared": (("shared_bytes_per_block_optin",), 1),
+}
+"""Memory that accumulators can be in: the limits whose product counts its cells, and bytes of a cell."""
+
+
+def tier_bytes(tier: str, target: str = "sm_90a") -> int:
+    """Return the bytes that a block has in a tier: ``"registers"``, ``"tensor"`` or ``"shared"``.
+
+    Raises: RepresentabilityError: LA979: the target has no such memory.
+
+    Example:
+        >>> tier_bytes("registers"), tier_bytes("tensor", "sm_100a")
+        (262144, 262144)
+    """
+    names, cell = TIERS[CHECK.choice(tier, "tier", TIERS)]
+    limits = [model_of(target).limit(name) for name in names]
+    values = [limit.value for limit in limits if not isinstance(limit, Unknown) and isinstance(limit.value, int)]
+    found = prod(values) * cell if len(values) == len(names) else 0
+    if not found:
+        raise RepresentabilityError(Diagnostic("LA979", f"no {tier} memory is known", (target,)))
+    return found
+
+
+def tier_tile(tier: str, target: str, row_step: int, column_step: int, buffers: int = 1) -> tuple[int, int] | None:
+    """Return the tile that loads least a multiplication, with its ``f32`` accumulators in a tier.
+
+    Args:
+        tier: As of ``tier_bytes``.
+        target: Architecture.
+        row_step: Rows of an instruction; 128 in tensor memory, where a column holds a number of each of 128 rows.
+        column_step: Columns of an instruction.
+        buffers: Tiles that are in the tier at once: 2 if one is stored while the next is multiplied.
+
+    Example:
+        >>> tier_tile("tensor", "sm_100a", 128, 16), tier_tile("tensor", "sm_100a", 128, 16, buffers=2)
+        ((256, 256), (128, 256))
+    """
+    CHECK.integer(buffers, "buffers", 1, 2**16)
+    if tier == "tensor" and row_step % 128:
+        raise CHECK.malformed("row_step", "must be a multiple of 128 in tensor memory", row_step)
+    room = tier_bytes(tier, target) // (4 * buffers)
+    return least_traffic_tile(room, row_step, column_step) if room else None

@@ -18,6 +18,17 @@ def on_the_device(kernel: Any, arguments: list[Any], blocks: int, regions: Any =
     launch.run(kernel, arguments, blocks=blocks)
 
 
+def there(array: Any) -> launch.DeviceTensor:
+    """Descriptors hold addresses, so arrays have to be on the device before they are made."""
+    found = launch.from_dlpack(pytest.importorskip("torch").from_numpy(array).cuda())
+    assert isinstance(found, launch.DeviceTensor)
+    return found
+
+
+def here(tensor: launch.DeviceTensor) -> Any:
+    return tensor.owner[0].cpu().numpy()
+
+
 @pytest.mark.parametrize("tokens", [1, 100, 128, 129, 5000])
 @pytest.mark.parametrize("dtype", ["s32", "s64"])
 def test_the_inspector(tokens: int, dtype: str) -> None:
@@ -47,4 +58,4 @@ def test_pages(direction: str, way: str, layout: str) -> None:
     for size, heads, dim in ((16, 8, 128), (1, 2, 64), (64, 1, 576)):
         tokens = 20 * size - (size // 2 if direction == "gather" else 0)
         cache = Paged(rng.permutation(24)[:20], size, heads, dim, 2, layout, tokens, 24, 2 * size * heads * dim + 256)
-        paged(on_the_device, "sm_90a", cache, direction, way, size)
+        paged(on_the_device, "sm_90a", cache, direction, way, size, there=there, here=here)

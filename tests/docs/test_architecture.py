@@ -11,7 +11,7 @@ from docs.house import ROOT, Import, circles, floors, imports, inside, modules, 
 
 PAGE = ROOT / "docs" / "architecture.md"
 PICTURE = ROOT / "docs" / "architecture.svg"
-HEAVY = {"islpy", "z3", "cvc5", "bitwuzla", "sympy", "networkx", "cuda", "resource", "hypothesis"}
+HEAVY = {"islpy", "z3", "cvc5", "bitwuzla", "sympy", "networkx", "cuda", "resource", "hypothesis", "distributed"}
 """Outside the package, loaded by the function that needs them; ``resource`` is not on every system."""
 LISTED = re.compile(r"^\| `([\w.]+)` \| `([\w.]+)` \| .{10,} \|$", re.MULTILINE)
 

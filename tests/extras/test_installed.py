@@ -55,9 +55,9 @@ SHOWS = {
     "distributed": """
 from distributed import Client
 import layoutalg as la
-from layoutalg.synth.search import gemm_space
+from layoutalg.codegen import gemm_space
 with Client(processes=False, n_workers=2, dashboard_address=None) as client:
-    print(la.tune(gemm_space((4096, 4096, 4096)), lambda choice: choice["stages"], client.get_executor()))
+    print(la.tune(gemm_space((4096, 4096, 4096)), lambda choice: choice["rows"], client.get_executor()))
 """,
     "docs": """
 import subprocess, sys
@@ -66,7 +66,7 @@ sys.exit(subprocess.run([sys.executable, *command]).returncode)
 """,
     "dev": """
 import subprocess, sys
-import bitwuzla, cvc5, ipykernel, jsonschema, nbclient, nbformat, networkx, tensor_layouts, xdist
+import bitwuzla, cvc5, distributed, ipykernel, jsonschema, nbclient, nbformat, networkx, tensor_layouts, xdist
 for command in (["ruff", "--version"], ["mypy", "--version"], ["pytest", "--collect-only", "-q"]):
     subprocess.run([sys.executable, "-m", *command], cwd=CLONE, check=True, stdout=subprocess.DEVNULL)
 """,

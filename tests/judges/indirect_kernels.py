@@ -113,9 +113,13 @@ def unpermuted(runner: Runner, arch: str, dtype: str, tokens: int, k: int, colum
 
 
 def paged(
-    runner: Runner, arch: str, cache: Paged, direction: str, way: str, seed: int, capacity: int | None = None
-) -> None:
-    """Bytes of tokens go to their places and no others; rows up to the capacity are zeros."""
+    runner: Runner, arch: str, cache: Paged, direction: str, way: str, seed: int, capacity: int | None = None,
+    there: Callable[[Any], Any] = lambda array: array, here: Callable[[Any], Any] = lambda array: array,
+) -> None:  # fmt: skip
+    """Bytes of tokens go to their places and no others; rows up to the capacity are zeros.
+
+    ``there`` takes an array to where the kernel runs, ``here`` brings it back.
+    """
     rng = np.random.default_rng(seed)
     kernel = paged_kernel(cache, direction, way=way, capacity=capacity, target=arch)
     most = cache.tokens if capacity is None else capacity
@@ -136,8 +140,11 @@ def paged(
     table = cache.page_table.astype(np.int32)
     blocks = min(kernel.blocks, 3) if kernel.persistent else kernel.blocks
     status = np.zeros(blocks, dtype=np.int32) if kernel.persistent else None
+    regions = [(each.ctypes.data, each.nbytes) for each in (pool, flat)]
+    pool, flat = there(pool), there(flat)
     given = kernel.arguments(blocks, status, pool=pool, table=table, contiguous=flat)
-    runner(kernel.kernel, given, blocks, regions=[(each.ctypes.data, each.nbytes) for each in (pool, flat)])
+    runner(kernel.kernel, given, blocks, regions=regions)
+    pool, flat = here(pool), here(flat)
     assert status is None or (status == 1).all()
     assert (pool == wanted).all()
     assert (flat == other.reshape(-1)).all()

@@ -11,7 +11,7 @@ import pytest
 
 from layoutalg.codegen import hostsim
 from layoutalg.codegen.kernels.gemm import gemm_kernel, matmul_pipeline
-from layoutalg.codegen.kernels.gemm_forms import REASONED, TIMES, Form, forms, stages_of
+from layoutalg.codegen.kernels.gemm_forms import TIMES, Form, forms, stages_of
 from layoutalg.ground.errors import InfeasibleError, MalformedError
 from layoutalg.proofs.pipeline.decision import Proved, verify
 
@@ -226,7 +226,7 @@ def test_any_depth_goes_with_spans_along_m_and_n() -> None:
     assert (made.form.step_bytes, made.form.stages) == (96, 5)
 
 
-@pytest.mark.parametrize("form", [*TIMES, *REASONED], ids=str)
+@pytest.mark.parametrize("form", TIMES, ids=str)
 def test_every_form_of_the_table_has_a_kernel(form: Form) -> None:
     made = gemm_kernel((1000, 1000, 1000), form=form)
     assert 3 <= made.form.stages == min(8, stages_of(form))
@@ -244,8 +244,7 @@ def test_forms_are_in_order_of_their_times(shape: tuple[int, int, int]) -> None:
     ranked = forms(shape, 2, True)
     assert [form for _, form in ranked] == [form for _, form in sorted(ranked, key=lambda each: each[0])]
     steps = -(-shape[2] * 2 // 128)
-    assert {form for _, form in ranked} == {form for form in (*TIMES, *REASONED) if form.split <= steps}
-    assert not {*TIMES} & {*REASONED}
+    assert {form for _, form in ranked} == {form for form in TIMES if form.split <= steps}
 
 
 def test_only_the_arrays_must_be_addressable() -> None:

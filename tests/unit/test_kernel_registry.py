@@ -37,6 +37,7 @@ from layoutalg.codegen.kernels import (
     transpose_ring_kernel,
     transpose_windows_kernel,
 )
+from layoutalg.codegen.kernels.schedule import schedule_kernel
 from layoutalg.codegen.launch import place_map
 from layoutalg.codegen.matmul import matmul_kernel
 from layoutalg.codegen.matrix_calls import callable_instructions
@@ -143,6 +144,19 @@ def moved(made: ArrayKernel, shape: tuple[int, int], turned: bool) -> Made:
         assert np.array_equal(into, wanted.reshape(-1))
 
     return made.kernel, run
+
+
+def schedule(arch: str) -> Made:
+    kernel = schedule_kernel(5, [(16, 1), (64, 1)], 200, arch, given="sizes")
+
+    def run() -> None:
+        sizes, found = np.array([17, 0, 64, 1, 100], dtype=np.int32), np.zeros(4 + 4 * 16, dtype=np.int32)
+        ran(kernel, [sizes, found, 16, 1])
+        assert found[:4].tolist() == [5, 64, 0, 1]
+        tiles = [[0, 17, 0, 0], [17, 64, 2, 17], [81, 1, 3, 81], [82, 64, 4, 82], [146, 36, 4, 146]]
+        assert found[4:24].reshape(5, 4).tolist() == tiles
+
+    return kernel, run
 
 
 def copy_engine(arch: str) -> Made:
@@ -304,6 +318,7 @@ REGISTRY: dict[str, tuple[Callable[[str], Made], tuple[str, ...]]] = {
     "copy_kernel": (copy, (*NVIDIA, *AMD)),
     "copy_kernel by the copy engine": (copy_engine, HOPPER),
     "factored_kernel": (factored, HOPPER),
+    "schedule_kernel": (schedule, HOPPER),
     "fragment_kernel": (fragment, (*NVIDIA, *AMD)),
     "gather_kernel by loads": (judged(gathered, "direct", 1, seed=1, index_bits=(64,)), (*NVIDIA, *AMD)),
     "gather_kernel by shuffles": (judged(gathered, "warp", 4, seed=4, index_bits=(64,)), (*NVIDIA, *AMD)),

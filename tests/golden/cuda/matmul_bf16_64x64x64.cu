@@ -3,8 +3,8 @@
 // d[64, 64] = A[64, 64] B[64, 64]^T in float, one warpgroup, 64 x 64 at a time.
 // Pipeline: safe for every N >= 0.
 //   barriers  full: 1 arrival
-//   buffers   A, B
-//   multiply  pre: arrive_tx full[k], 16384 bytes; tma_load A[k], full[k], 8192 bytes; tma_load B[k], full[k], 8192 bytes; wait full[k]; mma A[k]; mma B[k]; mma_commit; mma_wait 0
+//   buffers   A, B, acc
+//   multiply  pre: arrive_tx full[k], 16384 bytes; tma_load A[k], full[k], 8192 bytes; tma_load B[k], full[k], 8192 bytes; wait full[k]; mma A[k]; mma B[k]; mma_write acc[0]; mma_commit; mma_wait 0; read acc[0]
 extern "C" __global__ void __launch_bounds__(128, 1) la_matmul(
     const __grid_constant__ la_tensor_map map_a, int a_origin0, int a_origin1, const __grid_constant__ la_tensor_map map_b, int b_origin0, int b_origin1, float* d, int* status)
 {
