@@ -21,6 +21,7 @@ from layoutalg.codegen.kernels import (
     copy_kernel,
     gather_kernel,
     gemm_kernel,
+    grouped_gemm_kernel,
     staging_kernel,
     transpose_kernel,
     transpose_ring_kernel,
@@ -36,8 +37,8 @@ __all__ = [
     "EXPORT_FORMS", "ArrayKernel", "AttentionKernel", "CompileError", "DeviceInfo", "DeviceTensor", "Difference",
     "KernelSource", "MatmulKernel", "Operand", "ProductReport", "ValidationReport",
     "WgmmaTiles", "attention_kernel", "attention_options", "attention_space", "copy_kernel", "default_origins",
-    "device", "export", "form_of", "gather_kernel", "gemm_kernel", "gemm_space", "load_kernel", "load_tile",
-    "matmul_kernel", "place_map", "product_kernel", "shared_image", "staging_kernel", "store_kernel", "store_memory",
+    "device", "export", "form_of", "gather_kernel", "gemm_kernel", "gemm_space", "grouped_gemm_kernel", "load_kernel",
+    "load_tile", "matmul_kernel", "place_map", "product_kernel", "shared_image", "staging_kernel", "store_kernel", "store_memory",
     "store_tile", "to_cubin", "transpose_kernel", "transpose_ring_kernel", "validate", "validate_product",
     "wgmma_tiles",
 ]  # fmt: skip

@@ -257,13 +257,14 @@ class _Allocation:
     """Device memory that is freed with its last owner."""
 
     def __init__(self, size: int) -> None:
-        self._driver = _ready()
-        self.pointer = _call(self._driver.cuMemAlloc(max(size, 16)))
+        driver = _ready()
+        self._free = driver.cuMemFree  # at the end of the interpreter the module may be gone before its functions
+        self.pointer = _call(driver.cuMemAlloc(max(size, 16)))
 
     def __del__(self) -> None:
         pointer = getattr(self, "pointer", None)
         if pointer is not None:
-            self._driver.cuMemFree(pointer)
+            self._free(pointer)
 
 
 def upload(array: npt.NDArray[Any], spans: Sequence[tuple[int, int]] | None = None) -> DeviceTensor:

@@ -8,6 +8,7 @@ from layoutalg.codegen.kernels.copy import copy_kernel
 from layoutalg.codegen.kernels.gather import gather_kernel
 from layoutalg.codegen.kernels.gemm import MatmulKernel, gemm_kernel
 from layoutalg.codegen.kernels.gemm_forms import Form, forms
+from layoutalg.codegen.kernels.grouped import GroupedKernel, grouped_forms, grouped_gemm_kernel
 from layoutalg.codegen.kernels.ragged import RaggedKernel, ragged_copy_kernel, ragged_kernel
 from layoutalg.codegen.kernels.ragged_transpose import ragged_transpose_kernel
 from layoutalg.codegen.kernels.runnable import kernel_of
@@ -21,6 +22,7 @@ __all__ = [
     "ArrayKernel",
     "AttentionKernel",
     "Form",
+    "GroupedKernel",
     "MatmulKernel",
     "RaggedKernel",
     "attention_kernel",
@@ -28,6 +30,8 @@ __all__ = [
     "forms",
     "gather_kernel",
     "gemm_kernel",
+    "grouped_forms",
+    "grouped_gemm_kernel",
     "kernel_of",
     "ragged_copy_kernel",
     "ragged_kernel",

@@ -250,27 +250,27 @@ def gemm_kernel(
     sides = {"A": ((m, k), chosen.rows, chosen.rows, major_a), "B": ((n, k), chosen.columns, across, major_b)}
     plans = {
         side: tile_plan(
-            _ordered(extents, major), kind.name, _ordered((own, depth), major), chosen.swizzle, target, "load"
+            ordered(extents, major), kind.name, ordered((own, depth), major), chosen.swizzle, target, "load"
         )
         for side, (extents, _, own, major) in sides.items()
     }
     swizzle = "128B" if chosen.leaving >= 64 else "NONE"
     plans["D"] = tile_plan((m, n), result, (GROUP_ROWS, chosen.leaving), swizzle, target, "store")
     a, b = (
-        _operand(side, kind.name, (rows, depth), major, chosen.swizzle, target)
+        operand(side, kind.name, (rows, depth), major, chosen.swizzle, target)
         for side, (_, rows, _, major) in sides.items()
     )
     mt, nt = tiles_of((m, n), (chosen.cluster * chosen.rows, chosen.columns))
     steps = -(-k // (depth * chosen.split))
     name = f"la_gemm_{m}x{n}x{k}_{kind.name}" if name is None else checked_name(name)
-    product = _Product(name, chosen, plans, a, b, (mt, nt, steps), result)
+    product = Product(name, chosen, plans, a, b, (mt, nt, steps), result)
     what = f"D[{m}, {n}] = A[{m}, {k}] B[{n}, {k}]^T, {kind.name} to {result}"
     emitted = emit(
         product.program(), name, target, title=f"{what}, tiles of {chosen.rows} x {chosen.columns} x {depth}."
     )
     arrays = (
-        ArrayArgument("a", _ordered((m, k), major_a), size, 128),
-        ArrayArgument("b", _ordered((n, k), major_b), size, 128),
+        ArrayArgument("a", ordered((m, k), major_a), size, 128),
+        ArrayArgument("b", ordered((n, k), major_b), size, 128),
         ArrayArgument("d", (m, n), 2, 128, written=True),
     )  # fmt: skip
     maps = (plans["A"].raw, plans["B"].raw, plans["D"].raw)
@@ -307,9 +307,8 @@ def checked_form(
         major_a: As of ``gemm_kernel``.
         major_b: As of ``gemm_kernel``.
     """
-    _registers(form)
+    check_form(form, size, major_a, major_b)
     depth = form.step_bytes // size
-    _spans(form, form.shared_columns, size, major_a, major_b)
     if form.split > 1 and shape[2] <= depth:  # then the plan of a copy may have its origin in K at 0
         raise CHECK.malformed("form", f"must not split a K of one step, {depth}", shape[2])
     form = fitted(form)
@@ -335,17 +334,13 @@ def form_pipeline(form: Form, a: int, b: int) -> Pipeline:
     return matmul_pipeline(form.stages, form.consumers, a, b, leaving, form.cluster, form.behind, *split)
 
 
-def _registers(form: Form) -> None:
-    """Refuse accumulators that a thread has no registers for."""
+def check_form(form: Form, size: int, major_a: str, major_b: str) -> None:
+    """Refuse accumulators that a thread has no registers for, and tiles that are not whole spans of the swizzle."""
     room = launch_registers((1 + form.consumers) * WARPS * WARP) - OTHER_REGISTERS
     if form.accumulators > room:
         rule = f"must need at most {room} accumulators per thread with {form.consumers} consumers"
         raise CHECK.malformed("form", rule, form.accumulators)
-
-
-def _spans(form: Form, across: int, size: int, major_a: str, major_b: str) -> None:
-    """Refuse tiles that are not whole spans of the swizzle, or whose parts of a cluster would not lie side by side."""
-    span = SPANS[form.swizzle]
+    span, across = SPANS[form.swizzle], form.shared_columns
     if "K" in (major_a, major_b) and form.step_bytes % span:
         raise CHECK.malformed("form", f"must have a depth of whole spans of {span} bytes", form.step_bytes)
     if major_b == "MN" and across * size % span:
@@ -355,12 +350,12 @@ def _spans(form: Form, across: int, size: int, major_a: str, major_b: str) -> No
         raise CHECK.malformed("form", f"must have a depth of one span, {span} bytes, in a cluster", form.step_bytes)
 
 
-def _ordered(extents: tuple[Part, Part], major: str) -> tuple[Part, Part]:
+def ordered(extents: tuple[Part, Part], major: str) -> tuple[Part, Part]:
     """Extents (MN, K) as the array has them, the contiguous dimension last."""
     return extents if major == "K" else extents[::-1]
 
 
-def _operand(side: str, dtype: str, tile: tuple[int, int], major: str, swizzle: str, target: str) -> OperandPlan:
+def operand(side: str, dtype: str, tile: tuple[int, int], major: str, swizzle: str, target: str) -> OperandPlan:
     """The descriptors of an operand as ``tile_plan`` lays it out: spans of a swizzle are contiguous in K or in MN."""
     rows, k = tile
     size = element_type(dtype).bits // 8
@@ -424,7 +419,7 @@ const int group = tile / {whole} * {together}, rest = tile % {whole};
 
 
 @dataclass(frozen=True, slots=True)
-class _Product:
+class Product:
     """What the text of a product is made of.
 
     Args:
@@ -522,7 +517,7 @@ class _Product:
             slot = f"$B + la_cluster_rank() * {self.plans['B'].expect_tx_bytes}, $bar, $mask"
             column += f" + (int)la_cluster_rank() * {self.form.columns // self.form.cluster}"
         first, second = (
-            ", ".join(_ordered((where, step), each.major)) for where, each in (("row", self.a), (column, self.b))
+            ", ".join(ordered((where, step), each.major)) for where, each in (("row", self.a), (column, self.b))
         )
         return (
             ("loop[2]", f"{self.name}_a(&map_a, $A, $bar, {first});"),

@@ -70,22 +70,20 @@ if (tile + {PERSISTENT_GRID} < tiles) next = entries[(tile + {PERSISTENT_GRID}) 
 
 
 @dataclass(frozen=True, slots=True)
-class RaggedKernel(Checked):
-    """Two kernels that move the rows of ragged groups, and what their launches need.
+class ScheduledKernel(Checked):
+    """A kernel over the tiles of ragged groups, the one that lists them, and what their launches need.
 
     Args:
-        emitted: The kernel that moves tiles, its pipeline and the proof.
+        emitted: The kernel that takes the tiles, its pipeline and the proof.
         scheduler: The kernel that lists the tiles.
         what: What they do, in one line.
         groups: The number of groups.
         most_tiles: Tiles of the schedule at most.
         blocks: Blocks of a launch at most; any smaller number works.
-        maps: Descriptors in parameter order, relative to their arrays: those of the source, then of the destination.
-        arrays: Source and destination.
-        sources: How many of the maps are of the source.
+        maps: Descriptors in parameter order, relative to their arrays.
+        arrays: The arrays that it takes.
         index_bytes: Bytes of a size or an offset.
         given: ``"offsets"`` or ``"sizes"``.
-        placed: Whether groups begin elsewhere in the destination.
     """
 
     emitted: Emitted
@@ -96,14 +94,12 @@ class RaggedKernel(Checked):
     blocks: int
     maps: tuple[bytes, ...]
     arrays: tuple[ArrayArgument, ...]
-    sources: int
     index_bytes: int
     given: str
-    placed: bool
 
     @property
     def kernel(self) -> KernelSource:
-        """The kernel that moves tiles: its text and the numbers of a launch."""
+        """The kernel that takes the tiles: its text and the numbers of a launch."""
         return replace(self.emitted.kernel, grid=PERSISTENT_GRID)
 
     @property
@@ -133,7 +129,7 @@ class RaggedKernel(Checked):
             placed: The first row of each group in the destination, if they differ.
             blocks: Blocks of the launch.
         """
-        if (placed is None) == self.placed:
+        if (placed is None) == ("placed" in [name for _, name in self.scheduler.parameters]):
             raise CHECK.malformed("placed", "must be given exactly where the kernel is made for it", placed)
         many = self.groups + (self.given == "offsets")
         size = self.index_bytes
@@ -145,6 +141,48 @@ class RaggedKernel(Checked):
         checked_places((*arrays, self._schedule(True)), places)
         count = CHECK.integer(self.schedule_blocks if blocks is None else blocks, "blocks", 1, 1 << 16)
         return [*[places[each.name] for each in arrays], schedule, self.most_tiles, count]
+
+    def gave_up(self, status: int) -> str:
+        """Say what a status means; empty for success."""
+        if status == REFUSED:
+            return "the scheduler refused the sizes: word 2 of the schedule is 1 plus the first wrong group"
+        return self.emitted.gave_up(status)
+
+    def _launched(
+        self, schedule: Place, blocks: int | None, status: Place | None, **places: Place
+    ) -> tuple[list[int], list[Any]]:
+        """Addresses of the arrays, and the last arguments: schedule, blocks, status."""
+        count = CHECK.integer(self.blocks if blocks is None else blocks, "blocks", 1, self.blocks + 1)
+        if status is None:
+            status = np.zeros(count, dtype=np.int32)
+        checked_places((self._schedule(False),), {"schedule": schedule})
+        words = ArrayArgument("status", (count,), answer.STATUS_BYTES, answer.STATUS_BYTES, written=True)
+        checked_places((words,), {"status": status})
+        return checked_places(self.arrays, places), [schedule, count, status]
+
+    def _schedule(self, written: bool) -> ArrayArgument:
+        return ArrayArgument("schedule", (self.schedule_words,), 4, 16, written=written)
+
+    def __str__(self) -> str:
+        smem = self.kernel.dynamic_smem_bytes
+        return "\n".join([
+            f"kernel        {self.kernel.name} for {self.kernel.arch}: {self.what}",
+            f"schedule      {self.scheduler.name}: {self.groups} groups by {self.given}, up to {self.most_tiles} tiles",
+            f"launch        1 to {self.blocks} blocks of {self.kernel.threads} threads, {smem} bytes of shared memory",
+        ])  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class RaggedKernel(ScheduledKernel):
+    """Two kernels that move the rows of ragged groups, and what their launches need.
+
+    Args:
+        sources: How many of the maps are of the source; those of the destination follow.
+        placed: Whether groups begin elsewhere in the destination.
+    """
+
+    sources: int
+    placed: bool
 
     def arguments(
         self,
@@ -164,32 +202,9 @@ class RaggedKernel(Checked):
             status: Array for one status word per block, 1 on success (``gave_up`` says what others mean); by default a
                 new array.
         """
-        count = CHECK.integer(self.blocks if blocks is None else blocks, "blocks", 1, self.blocks + 1)
-        if status is None:
-            status = np.zeros(count, dtype=np.int32)
-        checked_places((self._schedule(False),), {"schedule": schedule})
-        words = ArrayArgument("status", (count,), answer.STATUS_BYTES, answer.STATUS_BYTES, written=True)
-        checked_places((words,), {"status": status})
-        first, second = checked_places(self.arrays, {"source": source, "destination": destination})
+        (first, second), last = self._launched(schedule, blocks, status, source=source, destination=destination)
         placed = [place_map(raw, first if at < self.sources else second) for at, raw in enumerate(self.maps)]
-        return [*placed, schedule, count, status]
-
-    def gave_up(self, status: int) -> str:
-        """Say what a status means; empty for success."""
-        if status == REFUSED:
-            return "the scheduler refused the sizes: word 2 of the schedule is 1 plus the first wrong group"
-        return self.emitted.gave_up(status)
-
-    def _schedule(self, written: bool) -> ArrayArgument:
-        return ArrayArgument("schedule", (self.schedule_words,), 4, 16, written=written)
-
-    def __str__(self) -> str:
-        smem = self.kernel.dynamic_smem_bytes
-        return "\n".join([
-            f"kernel        {self.kernel.name} for {self.kernel.arch}: {self.what}",
-            f"schedule      {self.scheduler.name}: {self.groups} groups by {self.given}, up to {self.most_tiles} tiles",
-            f"launch        1 to {self.blocks} blocks of {self.kernel.threads} threads, {smem} bytes of shared memory",
-        ])  # fmt: skip
+        return [*placed, *last]
 
 
 @kernel_of.register
@@ -286,7 +301,7 @@ def ragged_kernel(
     )
     return RaggedKernel(
         emitted, scheduler, what, many, most, checked_tiles(tiles, stages), tuple([plan.raw for plan in maps]), arrays,
-        len(loads), 4 if index_dtype == "s32" else 8, given, placed,
+        4 if index_dtype == "s32" else 8, given, len(loads), placed,
     )  # fmt: skip
 
 

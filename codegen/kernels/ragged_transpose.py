@@ -116,8 +116,8 @@ def ragged_transpose_kernel(
     return RaggedKernel(
         emitted, scheduler, what, groups, most, checked_tiles(most * across, stages),
         tuple([plan.raw for plan in (load, *stores)]),
-        ends((rows, cols), (cols, rows), size, load.problem.base_align_bytes), 1, 4 if index_dtype == "s32" else 8,
-        given, False,
+        ends((rows, cols), (cols, rows), size, load.problem.base_align_bytes), 4 if index_dtype == "s32" else 8,
+        given, 1, False,
     )  # fmt: skip
 
 

@@ -35,9 +35,24 @@ __device__ __forceinline__ void {name}(
 
 
 def tile_plan(
-    shape: Sequence[int], dtype: object, tile: Sequence[int], swizzle: str, target: str, direction: str
+    shape: Sequence[int],
+    dtype: object,
+    tile: Sequence[int],
+    swizzle: str,
+    target: str,
+    direction: str,
+    origins: Sequence[int] | None = None,
 ) -> TensorMapPlan:
     """Return the plan that copies tiles of a dense row-major array; shared rows are as long as the swizzle's span.
+
+    Args:
+        shape: Extents of the array.
+        dtype: Element type.
+        tile: Extents of a tile.
+        swizzle: Of shared memory, by name.
+        target: The target.
+        direction: ``"load"`` or ``"store"``.
+        origins: What divides the origins of tiles, by default their extents.
 
     Raises: InadmissibleError, with the rules that no descriptor satisfies. MalformedError: LA945, LA372.
 
@@ -60,7 +75,10 @@ def tile_plan(
         extents.append((inner, tile[-1] // inner))
         strides.append((1, inner * prod(tile[:-1])))
     smem = CuteLayout(tuple(extents), tuple(strides))
-    problem = TensorMapProblem.of(tensor, tuple(tile), smem, swizzle=swizzle, arch=target, direction=direction)
+    options: dict[str, Any] = {} if origins is None else {"origin_multiple": tuple(origins)}
+    problem = TensorMapProblem.of(
+        tensor, tuple(tile), smem, swizzle=swizzle, arch=target, direction=direction, **options
+    )
     return synthesize_tensormap(problem)
 
 

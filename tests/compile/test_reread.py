@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from layoutalg.codegen.kernel import KernelSource
 from layoutalg.codegen.kernels.copy import copy_kernel, copy_pipeline
 from layoutalg.codegen.kernels.gemm import gemm_kernel
 from layoutalg.codegen.kernels.gemm_forms import Form
+from layoutalg.codegen.kernels.grouped import grouped_gemm_kernel
 from layoutalg.codegen.kernels.transpose_ring import transpose_ring_kernel, turn_pipeline
 from layoutalg.codegen.pipeline.emission import placed
 from layoutalg.codegen.pipeline.reread import Launch, events, mismatch
@@ -235,6 +237,36 @@ def test_products_do_what_their_pipelines_say(cluster: int, behind: int) -> None
         wrong = mismatch(replace(kernel, text=kernel.text.replace(old, new)), pipeline, launched, trips=[1])
         assert wrong is not None
         assert wrong.witness.get("op") == (op if cluster > 1 else op.replace("@0", "")), str(wrong)
+
+
+def with_schedule(text: str, tiles: int, height: int, rows: int) -> str:
+    """The text of a kernel of groups with numbers for the words of its schedule: every tile has so many rows."""
+    header = "const la_words4 header = *(const la_words4*)schedule;"
+    assert header in text
+    text = text.replace(header, f"const la_words4 header = {{{{{tiles}u, {height}u, 0u, 1u}}}};")
+    return re.sub(r"next = entries\[.*\];", f"next = la_words4{{{{300u, {rows}u, 2u, 300u}}}};", text)
+
+
+@pytest.mark.parametrize("rows", [128, 70])
+def test_products_of_groups_do_what_their_pipelines_say(rows: int) -> None:
+    """A warpgroup without rows of the group stores nothing, where the document has a store."""
+    made = grouped_gemm_kernel(4096, 8, 256, 192, form=Form(128, 256, 2, 128))
+    assert all(to_cubin(kernel) for kernel in (made.kernel, made.scheduler))
+    turns = {"load": 3, "math0": 3, "math1": 3, "store0": 2, "store1": 2}
+    kernel = replace(made.kernel, text=with_schedule(made.kernel.text, 1000, 128, rows))
+    pipeline = made.emitted.program.pipeline
+    launched = persistent(1000, [*[None] * 10, 0, None], turns)
+    assert mismatch(kernel, pipeline, launched, trips=range(3)) is None
+    found = [each for each in PRODUCTS if each[0] in kernel.text]
+    assert len(found) >= 4
+    for old, new, op in found:
+        wrong = mismatch(replace(kernel, text=kernel.text.replace(old, new)), pipeline, launched, trips=[1])
+        assert wrong is not None
+        assert wrong.witness.get("op") == op.replace("@0", ""), str(wrong)
+    few = replace(made.kernel, text=with_schedule(made.kernel.text, 1000, 128, 64))
+    missing = mismatch(few, pipeline, launched, trips=[1])
+    assert missing is not None
+    assert missing.witness.get("op") == "store1.loop[5]"
 
 
 PARTS, MEET = "(shared + 135168 + 12288 * which) + at", "la_role_barrier(1 + which, 128);"

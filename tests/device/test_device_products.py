@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from instruments.operands import PRODUCTS, proved_operand
 
 from layoutalg.codegen import launch
-from layoutalg.codegen.kernels import Form, gemm_kernel
+from layoutalg.codegen.kernels import Form, gemm_kernel, grouped_gemm_kernel
 from layoutalg.codegen.product import Operand, validate_product
 
 pytestmark = pytest.mark.device("sm_90a")
@@ -135,3 +136,36 @@ def test_a_split_product_has_the_same_bits_every_time() -> None:
     for _ in range(8):
         again, _ = multiplied((512, 512, 8192), "bf16", Form(128, 128, 2, 16, split=8), "normal")
         assert bool((first == again).all())
+
+
+@pytest.mark.parametrize("major", ["K", "MN"])
+@pytest.mark.parametrize(
+    "form",
+    [Form(64, 256, 1, 128, behind=1), Form(128, 256, 2, 128), Form(192, 192, 3, 64), Form(128, 64, 1, 64)],
+    ids=str,
+)
+def test_products_of_groups_are_exact(form, major):
+    rows, groups, n, k = 1200, 24, 520, 360
+    made = grouped_gemm_kernel(rows, groups, n, k, "f16", form=form, result="f16", major_b=major, given="sizes")
+    rng = np.random.default_rng(5)
+    a, b = (rng.integers(-3, 4, shape).astype(np.float16) for shape in ((rows, k), (groups, n, k)))
+    right = launch.upload(b if major == "K" else np.ascontiguousarray(b.transpose(0, 2, 1)))
+    left, schedule = launch.upload(a), launch.upload(np.zeros(made.schedule_words, np.int32))
+    for seed in range(4):
+        sizes = np.random.default_rng(seed).choice([0, 1, 3, 31, 63, 64, 65, 100, 127, 128, 129], groups)
+        sizes[np.cumsum(sizes) > rows] = 0
+        if seed == 3:
+            sizes[:] = 0
+            sizes[7] = rows
+        listed, d = launch.upload(sizes.astype(np.int32)), launch.upload(np.full((rows, n), np.nan, np.float16))
+        launch.run(made.scheduler, made.schedule_arguments(listed, schedule), blocks=made.schedule_blocks)
+        blocks = min(made.blocks, 132)
+        status = np.zeros(blocks, np.int32)
+        launch.run(made.kernel, made.arguments(left, right, d, schedule, blocks, status), blocks=blocks)
+        found = launch.download(d, 0, 2 * rows * n).view(np.float16).reshape(rows, n)
+        ends = np.cumsum([0, *sizes])
+        assert (status == 1).all()
+        assert np.isnan(found[ends[-1] :]).all()
+        for group, (first, last) in enumerate(pairwise(ends)):
+            wanted = a[first:last].astype(np.float32) @ b[group].astype(np.float32).T
+            assert np.array_equal(found[first:last], wanted.astype(np.float16))

@@ -29,7 +29,7 @@ def test_copies_are_those_of_the_family() -> None:
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [
-        (("--strategy", "clip"), REFUTED, "no probe has run"),
+        (("--strategy", "clip", "--target", "sm_100a"), REFUTED, "no probe has run"),
         (("--strategy", "exact_pool", "--axis", "1"), USAGE, "axis"),
         (("--sizes", "70,-2"), USAGE, "sizes[1]"),
         (("--sizes", "4000,97"), USAGE, "sizes[1]"),
