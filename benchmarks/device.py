@@ -114,14 +114,14 @@ JOBS = {
     "ablation": Job("layout and schedule of products and attention in three orders, beside Triton; stalls by ncu",
                     "device_ablation", ("ablation_dev",), 200, {"kinds": ["gemm", "attention"]}),
     "search": Job("every choice of a part of six spaces: the best of the first 16 beside the best of all",
-                  "device_search", (), 190, {"kinds": ["gemm", "attention"], "most": 124}),
+                  "device_search", ("search_dev",), 90, {"kinds": ["gemm", "attention"], "most": 124}),
     "kernels": Job("kernels that move arrays: every byte, and the bandwidth beside copies", "device_kernels",
                    ("kernels_dev", "kernels_gathers_dev"), 55,
                    {"kinds": ["windows", "plain", "engine", "gathers", "staging"]}),
     "ragged": Job("ragged copies and transposes, every byte, beside a dense copy; what clipped maps rely on",
                   "device_ragged", ("ragged_dev",), 200, {"made": "build/ragged.pickle"}),
     "grouped": Job("products of ragged groups, beside a padded batched product and PyTorch's grouped one",
-                   "device_grouped", (), 60),
+                   "device_grouped", ("grouped_dev",), 40),
 }  # fmt: skip
 """The jobs by name."""
 

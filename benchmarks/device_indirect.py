@@ -274,20 +274,23 @@ def fitted(rows: list[dict[str, Any]], chip: str = "NVIDIA H200") -> dict[str, A
     """Return the entry of ``targets/memory_costs.json`` that the rows measured; rates are the best that were seen."""
     of = {name: [row for row in rows if row["part"] == name] for name in PARTS}
     table = {(row["granule"], row["way"]): row["gbps"] for row in of["granules"]}
-    rates: dict[str, list[float]] = {"warp": [], "shared": [], "direct": []}
+    rates: dict[str, list[float]] = {"warp": [], "direct": [], "gathers": []}
+    blocks = []
     for row in of["choices"]:
-        warps, words = row["rows"] * row["length"] / 32, -(-row["length"] // 32)
-        done = {"warp": warps * words, "direct": warps * row["sectors"],
-                "shared": warps * (1 + 2.4 * row["sectors"] / 32) + warps}  # fmt: skip
-        for way, time in row["us"].items():
-            rates[way].append(done[way] / time)
+        warps, words, us = row["rows"] * row["length"] / 32, -(-row["length"] // 32), row["us"]
+        rates["direct"].append(warps * row["sectors"] / us["direct"])
+        rates["gathers"].append(warps / us["direct"])
+        rates["warp"] += [warps * words / us["warp"]] if "warp" in us else []
+        blocks += [(row["rows"], us["shared"])] if "shared" in us else []
+    per_block, _ = np.polyfit(*zip(*blocks, strict=True), 1)
     (alone,) = of["launches"]
     return {
         "chip": chip, "date": datetime.date.today().isoformat(), "evidence": "measured",
         "method": "benchmarks/device.py indirect; rates are the best that were seen",
         "launch_us": round(alone["launch_us"], 2), "granules": list(GRANULES),
         **{name: [round(table[granule, way], 1) for granule in GRANULES] for way, name in WAYS.items()},
-        "shuffles_per_us": round(max(rates["warp"]), 1), "shared_per_us": round(max(rates["shared"]), 1),
+        "shuffles_per_us": round(max(rates["warp"]), 1), "blocks_per_us": round(float(1 / per_block), 1),
+        "gathers_per_us": round(max(rates["gathers"]), 1),
         "sectors_per_us": round(max(rates["direct"]), 1), "cached_gbps": round(alone["cached_gbps"], 1),
         "cache_bytes": int(alone["cache_bytes"]),
     }  # fmt: skip

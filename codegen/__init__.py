@@ -38,9 +38,9 @@ __all__ = [
     "KernelSource", "MatmulKernel", "Operand", "ProductReport", "ValidationReport",
     "WgmmaTiles", "attention_kernel", "attention_options", "attention_space", "copy_kernel", "default_origins",
     "device", "export", "form_of", "gather_kernel", "gemm_kernel", "gemm_space", "grouped_gemm_kernel", "load_kernel",
-    "load_tile", "matmul_kernel", "place_map", "product_kernel", "shared_image", "staging_kernel", "store_kernel", "store_memory",
-    "store_tile", "to_cubin", "transpose_kernel", "transpose_ring_kernel", "validate", "validate_product",
-    "wgmma_tiles",
+    "load_tile", "matmul_kernel", "place_map", "product_kernel", "shared_image", "staging_kernel", "store_kernel",
+    "store_memory", "store_tile", "to_cubin", "transpose_kernel", "transpose_ring_kernel", "validate",
+    "validate_product", "wgmma_tiles",
 ]  # fmt: skip
 
 

@@ -40,7 +40,8 @@ class MemoryCosts(Record, code="LA941"):
         bulk: The same by ``cp.async.bulk`` of one run each.
         box: The same by boxes of the copy engine.
         shuffles_per_us: Warp shuffles of all SMs.
-        shared_per_us: Warp accesses to shared memory without conflicts.
+        blocks_per_us: Blocks of a gather through shared memory, one row each, that begin and end beside the copying.
+        gathers_per_us: Loads by a warp of 4 bytes per lane from any places, at the best.
         sectors_per_us: Sectors of 32 bytes that loads get from L1.
         cached_gbps: GB/s read from L2.
         cache_bytes: Bytes of L2.
@@ -61,7 +62,8 @@ class MemoryCosts(Record, code="LA941"):
     bulk: tuple[float, ...]
     box: tuple[float, ...]
     shuffles_per_us: float
-    shared_per_us: float
+    blocks_per_us: float
+    gathers_per_us: float
     sectors_per_us: float
     cached_gbps: float
     cache_bytes: int
@@ -72,7 +74,8 @@ class MemoryCosts(Record, code="LA941"):
         for name in WAYS:
             if len(getattr(self, name)) != len(self.granules):
                 raise CHECK.malformed(name, f"must have {len(self.granules)} entries", len(getattr(self, name)))
-        single = ("launch_us", "shuffles_per_us", "shared_per_us", "sectors_per_us", "cached_gbps", "cache_bytes")
+        single = ("launch_us", "shuffles_per_us", "blocks_per_us", "gathers_per_us", "sectors_per_us", "cached_gbps",
+                  "cache_bytes")  # fmt: skip
         numbers = [(name, value) for name in WAYS for value in getattr(self, name)]
         for name, value in numbers + [(name, getattr(self, name)) for name in single]:
             if not 0 < value < MOST:

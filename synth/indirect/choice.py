@@ -89,17 +89,15 @@ def gather_choice(
     if n * size <= WARP_BYTES:
         found.append(_timed(costs, "warp", streamed + whole, 512, operations=warps * words, rate=costs.shuffles_per_us))
     if n * size <= SHARED_BYTES:
-        turns = 1 + 2.4 * sectors / LANES  # random words in 32 banks take 3.4 turns on average
-        accesses = warps * turns + r * n / LANES
-        found.append(_timed(costs, "shared", streamed + whole, 512, operations=accesses, rate=costs.shared_per_us))
+        begun = r / costs.blocks_per_us  # conflicts of banks hide behind the copies
+        found.append(_timed(costs, "shared", streamed + whole, 512, inspector=begun))
     touched = int(warps * sectors)
     fresh = touched * SECTOR
     if n * size <= costs.cache_bytes // 2:  # what L2 keeps is read once
         fresh = min(fresh, whole)
     granule = 512 if fresh <= whole else SECTOR
-    found.append(
-        _timed(costs, "direct", streamed + fresh, granule, operations=touched, rate=costs.sectors_per_us)
-    )  # fmt: skip
+    loads = max(touched / costs.sectors_per_us, warps / costs.gathers_per_us)
+    found.append(_timed(costs, "direct", streamed + fresh, granule, operations=loads))
     return _ranked(costs, found)
 
 
