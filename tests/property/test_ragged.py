@@ -170,6 +170,11 @@ def test_a_hole_an_overlap_and_a_foreign_row_are_refuted() -> None:
         verdict = prove_coverage(replace(family, rules=rules))
         assert isinstance(verdict, Refuted), what
     assert isinstance(prove_coverage(replace(family, stated="rows are left out")), Refuted)
+    twice = synthesize_ragged(la.Tensor((ROWS, COLUMNS)), (16, 64), strategy="shift_back")  # that is stated, only that
+    beyond = RaggedRule(16, twice.rules[-1].text.replace("+ j]", "+ j + 1]"))
+    verdict = prove_coverage(replace(twice, rules=(*twice.rules, beyond)))
+    assert isinstance(verdict, Refuted)
+    assert verdict.witness["what"] == "a foreign row is copied"
 
 
 def test_refusals() -> None:

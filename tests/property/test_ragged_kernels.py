@@ -195,12 +195,13 @@ def listed(sizes: list[int], tile: int, shift: bool) -> list[list[int]]:
 @given(
     st.sampled_from((1, 7)).flatmap(lambda many: st.lists(GROUP, min_size=many, max_size=many)),
     st.sampled_from((("offsets", "s32"), ("sizes", "s64"))), st.sampled_from(((1, 1, False), (4, 8, True))),
-    st.integers(1, 3),
+    st.integers(1, 3), st.booleans(),
 )  # fmt: skip
 def test_a_schedule_lists_the_tiles_or_names_the_wrong_group(
-    sizes: list[int], how: tuple[str, str], rules: tuple[int, int, bool], blocks: int
+    sizes: list[int], how: tuple[str, str], rules: tuple[int, int, bool], blocks: int, fitting: bool
 ) -> None:
     (given, index), (multiple, least, shift) = how, rules
+    sizes = trimmed(sizes, ROWS, multiple, least) if fitting else sizes  # of drawn sizes, few fit
     kernel = scheduler(len(sizes), given, index, (multiple, least, shift, False))
     kind = np.int32 if index == "s32" else np.int64
     values = np.asarray(sizes if given == "sizes" else np.cumsum([0, *sizes]), kind)
@@ -275,6 +276,8 @@ def test_clipped_maps_are_refused_without_a_probe(monkeypatch: pytest.MonkeyPatc
     assert isinstance(plan, ClipPlan)
     with pytest.raises(MalformedError, match=r"origin\[0\]"):
         plan.coordinates((-1, 0), 0, 5)
+    for size in (5, 70):  # beyond the rows left of the group, the map ends
+        assert plan.coordinates((4, 0), 300, size)[0][plan.ragged_dim] == 2**30 - (size - 4)
     with pytest.raises(InadmissibleError, match="PROBE"):
         la.ragged(tensor, GROUPS, (TILE, 64), SMEM, "clip", form="write_only")
     with pytest.raises(InadmissibleError, match="PROBE"):

@@ -151,6 +151,13 @@ def test_every_form_that_is_a_default_is_legal() -> None:
             assert Form(**given | {"together": TOGETHER // form.cluster}) in legal
 
 
+def test_rows_that_begin_anywhere_touch_more_lines() -> None:
+    """As many steps, and rows of whole lines in the second product only."""
+    form = Form(128, 128, behind=1)
+    anywhere, whole = (cycles(form_work(form, (4096, 4096, k), "bf16", "sm_90a"))[0] for k in (4104, 4160))
+    assert anywhere > whole
+
+
 def test_estimates_rank_what_was_timed() -> None:
     """264 products on an H200: the first of each shape against the fastest, and the order of all."""
     data = Path(__file__).parents[1] / "data" / "measured" / "products_dev.json.gz"

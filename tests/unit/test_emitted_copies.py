@@ -199,6 +199,15 @@ def test_each_block_of_a_cluster_meets_alone() -> None:
         assert (into == wanted).all()
 
 
+@needs_compiler
+def test_one_thread_arrives_once_all_have_waited_for_their_copies() -> None:
+    drawn = Drawn(2, "groups", 2, 8, 0, 1, (1,), 0, None, 0, 0)
+    made = emit(drawn.program, "groups")
+    for seed in range(4):
+        report, gave_up, right = drawn.run(made, 5, seed)
+        assert (report.fault, report.why, gave_up, right) == (0, "", "", True)
+
+
 def test_one_thread_meets_nobody() -> None:
     drawn = Drawn(1, "write", 1, 4, 0, 1, (1,), 0, None, 3, 0)
     program = drawn.program
