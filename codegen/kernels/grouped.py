@@ -219,8 +219,8 @@ def grouped_forms(rows: int, groups: int, columns: int, depth: int, element_byte
 def tile_time(form: Form, columns: int, depth: int, element_bytes: int, even: bool, cold: bool = True) -> float:
     """Return the microseconds in which one block makes ``form.rows`` rows of the result.
 
-    A step takes the time of ``gemm_forms.TIMES``; if B is not in the L2 cache (``cold``), at least that of its part of B
-    at a block's share of the memory bandwidth.
+    A step takes the time of ``gemm_forms.TIMES``; if B is not in the L2 cache (``cold``), at least that of its part of
+    B at a block's share of the memory bandwidth.
     """
     known = TIMES.get(replace(form, stages=0))
     if known is None:
