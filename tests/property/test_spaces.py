@@ -186,7 +186,7 @@ def test_estimates_rank_what_was_timed() -> None:
         if name != "gemm":
             continue
         shape = tuple(map(int, size.split("x")))
-        chosen = [row for row in _recorded("search_dev") if row["problem"] == problem]
+        chosen = [row for row in _recorded("search_dev") if row["problem"] == problem and "choice" in row]
         forms = [checked_form(form_of(row["choice"]), shape, 1 + (dtype == ["bf16"]), "sm_90a") for row in chosen]
         estimates = [cycles(form_work(form, shape, *dtype, "sm_90a"))[0] for form in forms]
         order = [np.argsort(np.argsort(each)) for each in ([row["ms"] for row in chosen], estimates)]
