@@ -129,7 +129,7 @@ def grouped_gemm_kernel(
     Example:
         >>> made = grouped_gemm_kernel(16384, 256, 2048, 7168)
         >>> made.form.rows, made.most_tiles, len(made.maps), made.emitted.proof.engine
-        (64, 508, 9, 'event graph')
+        (128, 382, 9, 'event graph')
     """
     kind = element_type(dtype)
     CHECK.choice(kind.name, "dtype", INPUTS)

@@ -57,7 +57,7 @@ def gemm_space(
     Example:
         >>> best = gemm_space((8192, 8192, 8192)).ranked()[0][0]
         >>> best.choice["rows"], best.choice["columns"], best.bound
-        (128, 256, 'mma')
+        (256, 128, 'mma')
     """
     extents, kind = checked_product(shape, dtype, target, result, major_a, major_b)
     size, majors = kind.bits // 8, (major_a, major_b)

@@ -111,10 +111,10 @@ def tune(
     Raises: InfeasibleError: LA887: no choice is legal, or none could be measured. BudgetError: LA888: the workers died.
 
     Example:
-        >>> from layoutalg.synth.search import gemm_space
-        >>> tuned = tune(gemm_space((4096, 4096, 4096)), lambda choice: abs(choice["stages"] - 4), top=8)
-        >>> tuned.best.choice["stages"], len(tuned.trials)
-        (4, 8)
+        >>> from layoutalg.codegen import gemm_space
+        >>> tuned = tune(gemm_space((4096, 4096, 4096)), lambda choice: 1.0 + abs(choice["rows"] - 128), top=8)
+        >>> tuned.best.choice["rows"], len(tuned.trials)
+        (128, 8)
     """
     CHECK.kind(space, Space, "space")
     count = CHECK.integer(top, "top", 1, POINTS + 1)

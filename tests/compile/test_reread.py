@@ -291,7 +291,7 @@ def test_split_products_do_what_their_pipelines_say() -> None:
     turns = {"load": 2, "math0": 2, "math1": 2, "store0": 2, "store1": 2}
     kernel, program = made.kernel, made.emitted.program
     launched = persistent(made.blocks, [None, None, None, 0, None], turns, 4)
-    rings = [(name, *place) for name, place in placed(program, "sm_90a").buffers.items() if name[0] in "PR"]
+    rings = [(name, *place) for name, place in placed(program.pipeline, "sm_90a").buffers.items() if name[0] in "PR"]
     assert mismatch(kernel, program.pipeline, launched, trips=range(3), buffers=rings) is None
     for old, new, because, op in SPLIT:
         assert old in kernel.text, old

@@ -223,6 +223,9 @@ class Broken:
         """Why the text does not differ from the right one; empty if it does."""
         if self.text:
             return next((why for what, why in UNREAD.items() if self.what.startswith(what) and self._is_unread()), "")
+        registers = "|".join(map(re.escape, case(self.case).program.pipeline.registers))
+        if registers and re.search(rf"mma_wait : behind (read|write)$| ({registers}): before mma_wait$", self.what):
+            return "the use of registers is no event: only the proof sees that it comes before the wait"
         same = _statements(self.emitted) == _statements(right(self.case))
         return "the text is the same: it states the op elsewhere, or not at all" if same else ""
 
@@ -230,7 +233,9 @@ class Broken:
         """Whether no thread's ordinary accesses, and no other block, depend on the change."""
         if self.bug == "B17":
             return case(self.case).cluster == 1
-        return not any(op.op == "read" for role in case(self.case).program.pipeline.roles for _, _, op in role.ops())
+        pipeline = case(self.case).program.pipeline
+        ops = [op for role in pipeline.roles for _, _, op in role.ops()]
+        return not any(op.op == "read" and op.buf not in pipeline.registers for op in ops)
 
     def _is_last(self) -> bool:
         """Whether no wait for a barrier comes behind the changed line."""
