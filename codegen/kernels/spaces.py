@@ -55,7 +55,8 @@ def gemm_space(
     Raises: MalformedError: LA945, LA886, e.g. rows that the copy engine does not copy.
 
     Example:
-        >>> best = gemm_space((8192, 8192, 8192)).ranked()[0][0]
+        >>> some = {"depth": (128,), "swizzle": ("128B",), "leaving": (128,)}
+        >>> best = gemm_space((8192, 8192, 8192), choices=some).ranked()[0][0]
         >>> best.choice["rows"], best.choice["columns"], best.bound
         (256, 128, 'mma')
     """

@@ -112,7 +112,8 @@ def tune(
 
     Example:
         >>> from layoutalg.codegen import gemm_space
-        >>> tuned = tune(gemm_space((4096, 4096, 4096)), lambda choice: 1.0 + abs(choice["rows"] - 128), top=8)
+        >>> space = gemm_space((4096, 4096, 4096), choices={"depth": (128,), "swizzle": ("128B",), "leaving": (64,)})
+        >>> tuned = tune(space, lambda choice: 1.0 + abs(choice["rows"] - 128), top=8)
         >>> tuned.best.choice["rows"], len(tuned.trials)
         (128, 8)
     """

@@ -19,7 +19,7 @@ def test_right_kernels_are_right_with_and_without_delays(name: str) -> None:
         assert unlike(Broken(name, "", "", right(name, delays))) == ""
 
 
-@pytest.mark.nightly(one_of=3)
+@pytest.mark.nightly(one_of=5)
 @pytest.mark.parametrize("name", CASES)
 def test_a_mistake_is_read_from_the_text(name: str, portion: Portion) -> None:
     drawn = portion(list(breaks(case(name).program.pipeline.to_json(), together=True))[::12])

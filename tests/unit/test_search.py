@@ -258,6 +258,7 @@ def test_nobody_answers_at_the_address(monkeypatch: Any) -> None:
 
 @pytest.mark.peer
 @pytest.mark.skipif(importlib.util.find_spec("distributed") is None, reason="dask's distributed is not installed")
+@pytest.mark.nightly
 def test_the_two_workers_of_the_page(tmp_path: Path) -> None:
     """The block of shell commands in docs/search.md, on another port, and again: then everything is stored."""
     page = (Path(__file__).parents[2] / "docs" / "search.md").read_text(encoding="utf-8")
