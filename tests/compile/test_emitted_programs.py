@@ -64,6 +64,7 @@ def without(text: str) -> list[tuple[str, str]]:
     ]
 
 
+@pytest.mark.nightly(one_of=3)
 @pytest.mark.parametrize("name", FILLS)
 def test_a_line_that_is_left_out_is_seen(name: str) -> None:
     """In the text, the compiled PTX of which is compared."""

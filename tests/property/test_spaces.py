@@ -76,6 +76,7 @@ def build_attention(name: str, choice: Any) -> Any:
     return attention_kernel(shape, causal=causal, **attention_options(choice))
 
 
+@pytest.mark.nightly(one_of=3)
 @pytest.mark.parametrize(("asked", "build", "name"), [
     *[(product, build_product, name) for name in PRODUCTS], *[(attention, build_attention, name) for name in ATTENTIONS]
 ])  # fmt: skip

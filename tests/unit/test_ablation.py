@@ -95,6 +95,7 @@ def test_products_of_all_choices_are_exact(majors: str, options: str) -> None:
     assert np.array_equal(d, (a.astype(np.float32) @ b.T.astype(np.float32)).astype(np.float16))
 
 
+@pytest.mark.nightly(one_of=3)
 @needs_compiler
 @pytest.mark.parametrize(("columns", "options"), HEADS)
 @pytest.mark.parametrize("causal", [False, True])

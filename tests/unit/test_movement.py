@@ -28,6 +28,7 @@ from layoutalg.synth.rewrite import costs_of, rewrite
 A = term("input", name="A", shape=(4, 6), dtype="f32")
 
 
+@pytest.mark.nightly(one_of=3)
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
 def test_a_rule_has_a_certificate(rule: Rule) -> None:
     assert rule.says
