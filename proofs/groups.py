@@ -90,6 +90,21 @@ def checked_offsets(offsets: object, rows: int | None = None, argument: str = "o
     return found.astype(np.int64)
 
 
+def tile_bound(rows: int, groups: int, tile_rows: int) -> int:
+    """Return the largest number of tiles that groups with so many rows in all can have; some sizes reach it.
+
+    Mathematically: max of sum(ceil(n_g / T)) over n_0 + ... + n_(G-1) = n is n where n <= G, otherwise
+    G - 1 + ceil((n - G + 1) / T): one row in each group but one.
+
+    Example:
+        >>> tile_bound(256, 64, 16), tile_bound(10, 64, 16)
+        (76, 10)
+
+    Source: triton_kernels, RaggedTensorMetadata.
+    """
+    return rows if rows <= groups else (groups - 1) - (groups - rows - 1) // tile_rows
+
+
 def _integers(values: object, argument: str) -> npt.NDArray[Any]:
     """The values as a one-dimensional array of integers; names the first entry that is not an integer."""
     memory.reserve_items(argument, values)

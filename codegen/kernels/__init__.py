@@ -12,11 +12,12 @@ from layoutalg.codegen.kernels.grouped import GroupedKernel, grouped_forms, grou
 from layoutalg.codegen.kernels.ragged import RaggedKernel, ragged_copy_kernel, ragged_kernel
 from layoutalg.codegen.kernels.ragged_transpose import ragged_transpose_kernel
 from layoutalg.codegen.kernels.runnable import kernel_of
-from layoutalg.codegen.kernels.schedule import schedule_kernel, tile_bound
+from layoutalg.codegen.kernels.schedule import schedule_kernel
 from layoutalg.codegen.kernels.staging import staging_kernel
 from layoutalg.codegen.kernels.transpose import transpose_kernel
 from layoutalg.codegen.kernels.transpose_ring import transpose_ring_kernel
 from layoutalg.codegen.kernels.transpose_windows import transpose_windows_kernel
+from layoutalg.proofs.groups import tile_bound
 
 __all__ = [
     "ArrayKernel",

@@ -172,7 +172,9 @@ def matmul_pipeline(
         # the first multiply of a tile overwrites them, as if they were zeroed
         roles.append(Role(f"math{which}", (Op("write", buf=acc, idx_abs=0),), multiply, end))
         first, follows = f"math{which}", Role(f"store{which}", loop=(*take, *store), post=(Op("bulk_wait"),))
-        if split > 1:  # a role on the threads of another one has no barriers, so the sums are taken before
+        # A role on the threads of another one has no barriers, so the sums are taken before. The text of the exchange
+        # reads them later, in the same threads and before their next multiply, which is the order of the text.
+        if split > 1:
             exchange, release = _exchange(which, split, piece)
             roles.append(Role(f"take{which}", loop=take, threads_of=first))
             roles.append(replace(follows, loop=(*exchange, *store, *release)))

@@ -172,7 +172,8 @@ TIMES: Final[dict[Form, tuple[float, float, float]]] = {
     Form(64, 64, 1, 32, behind=1, split=2): (0.258, 0.245, 1.94),
 }
 """Microseconds of a step of 128 bytes of K, with rows at multiples of ``LINE_BYTES`` and otherwise, and of a tile.
-Where too few shapes told a tile from a step, the time of the tile is reasoned. Eight blocks that share K never paid."""
+Where too few shapes told a tile from a step, the time of the tile is reasoned; 64 x 192 and 128 x 128 shared by four
+are set by the one or two shapes on which they are the fastest. Eight blocks that share K never paid."""
 LAUNCH: Final = 1.4
 """Microseconds of a launch beside its steps and tiles, by the same fit."""
 CLUSTERS: Final = {1: UNITS, 2: UNITS // 2, 4: 30, 8: 15}

@@ -21,12 +21,13 @@ from layoutalg.codegen.kernels.gemm import INPUTS, MOST_STEPS, RESULTS, Product,
 from layoutalg.codegen.kernels.gemm_forms import GROUP_ROWS, LINE_BYTES, TIMES, Form, fitted
 from layoutalg.codegen.kernels.ragged import AHEAD, REFUSED, TRIPS, ScheduledKernel, checked_tiles
 from layoutalg.codegen.kernels.ring import mover, tile_plan
-from layoutalg.codegen.kernels.schedule import HEADER_WORDS, schedule_kernel, tile_bound
+from layoutalg.codegen.kernels.schedule import HEADER_WORDS, schedule_kernel
 from layoutalg.codegen.launch import place_map
 from layoutalg.codegen.pipeline.emission import emit
 from layoutalg.codegen.pipeline.program import Program
 from layoutalg.cute import CuteLayout
 from layoutalg.proofs.dtypes import element_type
+from layoutalg.proofs.groups import tile_bound
 from layoutalg.proofs.tensor import Tensor
 from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
 from layoutalg.synth.tensormap import synthesize_tensormap
@@ -195,7 +196,8 @@ def grouped_gemm_kernel(
 
 
 MEMORY_RATE: Final = 25400.0
-"""Bytes that a block of 132 gets from memory in a microsecond if all read: 3.35 TB/s of an H200 by grouped products."""
+"""Bytes that a block of 132 gets from memory in a microsecond if all read: 3.35 TB/s, chosen within the 2.9 to 4.0
+TB/s of grouped products on an H200 (``benchmarks/device.py grouped``)."""
 
 
 def grouped_forms(rows: int, groups: int, columns: int, depth: int, element_bytes: int) -> list[tuple[float, Form]]:

@@ -18,7 +18,7 @@ from layoutalg.codegen.kernels.gather import INDICES
 from layoutalg.codegen.kernels.indirect import MOST_ROWS, THREADS, IndirectKernel, index_list
 from layoutalg.codegen.portable import portable_prelude
 from layoutalg.proofs.dtypes import element_type
-from layoutalg.proofs.indirect.routing import tile_bound
+from layoutalg.proofs.groups import tile_bound
 
 ONE_BLOCK = 1024
 """Most labels that one block sorts."""

@@ -28,7 +28,6 @@ from layoutalg.codegen.kernels.schedule import (
     TILE_WORDS,
     TILES_PER_BLOCK,
     schedule_kernel,
-    tile_bound,
 )
 from layoutalg.codegen.launch import place_map
 from layoutalg.codegen.pipeline.emission import Emitted, emit
@@ -38,6 +37,7 @@ from layoutalg.codegen.portable import TENSOR_PRELUDE
 from layoutalg.cute import CuteLayout
 from layoutalg.ground.record import Checked
 from layoutalg.proofs.dtypes import element_type
+from layoutalg.proofs.groups import tile_bound
 from layoutalg.proofs.ragged import RaggedFamily
 from layoutalg.proofs.ragged_clip import TALL, ClipPlan
 from layoutalg.proofs.symbolic.plan import SymbolicPlan

@@ -16,13 +16,14 @@ from layoutalg.codegen.kernels.answer import CHECK, PERSISTENT_GRID
 from layoutalg.codegen.kernels.arguments import ends
 from layoutalg.codegen.kernels.ragged import AHEAD, PLACE, START, TAKE, TRIPS, RaggedKernel, checked_tiles
 from layoutalg.codegen.kernels.ring import mover
-from layoutalg.codegen.kernels.schedule import schedule_kernel, tile_bound
+from layoutalg.codegen.kernels.schedule import schedule_kernel
 from layoutalg.codegen.kernels.transpose_ring import CHUNK, LANES, SPAN, turn_pipeline, turning
 from layoutalg.codegen.pipeline.emission import emit
 from layoutalg.codegen.pipeline.program import Loop, Program, Worker
 from layoutalg.codegen.thread_numbers import Numbers
 from layoutalg.cute import CuteLayout
 from layoutalg.proofs.dtypes import element_type
+from layoutalg.proofs.groups import tile_bound
 from layoutalg.proofs.tensor import Tensor
 from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
 from layoutalg.synth.tensormap import synthesize_tensormap

@@ -137,20 +137,6 @@ _SHIFT = """        if (end - begin >= tile && end - row < tile) row = end - til
 """
 
 
-def tile_bound(rows: int, groups: int, tile_rows: int) -> int:
-    """Return the largest number of tiles that groups with so many rows in all can have.
-
-    Mathematically: the maximum of sum ceil(n_g / T) over all sizes n_g with sum n.
-
-    Example:
-        >>> tile_bound(1000, 8, 128), tile_bound(5, 8, 128)
-        (15, 5)
-
-    Source: triton_kernels, RaggedTensorMetadata.
-    """
-    return rows if rows <= groups else (groups - 1) - (groups - rows - 1) // tile_rows
-
-
 def _padded(each: int) -> bool:
     """Whether the groups of a thread begin at an even distance from those of the next, unless a word is left out."""
     return each % 2 == 0

@@ -15,25 +15,12 @@ from layoutalg.ground.check import Checker
 from layoutalg.ground.picture import Shown
 from layoutalg.proofs.certify import Certificate
 from layoutalg.proofs.certify.indirect import routing as certified
-from layoutalg.proofs.groups import group_offsets
+from layoutalg.proofs.groups import group_offsets, tile_bound
 from layoutalg.proofs.indirect.values import MOST, Compared, Indices, Labels, Runs, frozen, index_array
 
 CHECK = Checker("LA938", "these tokens cannot be routed")
 MOST_EXPERTS = 1 << 16
 MOST_BLOCK = 1 << 16
-
-
-def tile_bound(rows: int, groups: int, block: int) -> int:
-    """Return the largest number of tiles that n rows in G groups can have; some counts reach it.
-
-    Mathematically: max of sum(ceil(n_g / B)) over n_0 + ... + n_(G-1) = n is n where n <= G, otherwise
-    G - 1 + ceil((n - G + 1) / B): one row in each group but one.
-
-    Example:
-        >>> tile_bound(256, 64, 16), tile_bound(10, 64, 16)
-        (76, 10)
-    """
-    return rows if rows <= groups else (groups - 1) - (groups - rows - 1) // block
 
 
 @dataclass(frozen=True, eq=False)

@@ -104,12 +104,20 @@ def gather_choice(
 def warp_sectors(index: object, element_bytes: int) -> float:
     """Return the sectors of 32 bytes that 32 consecutive indices of a row name, on average.
 
+    Args:
+        index: Indices of elements of a row that begins at a sector.
+        element_bytes: A divisor of 32, so that no element lies in two sectors.
+
+    Raises: MalformedError: LA941.
+
     Example:
         >>> warp_sectors(range(64), 4), warp_sectors([0] * 32, 4)
         (4.0, 1.0)
     """
     found = index_array(index, "index", 0, MOST, CHECK)
-    size = CHECK.integer(element_bytes, "element_bytes", 1, 1 << 24)
+    size = CHECK.integer(element_bytes, "element_bytes", 1, SECTOR + 1)
+    if SECTOR % size:
+        raise CHECK.malformed("element_bytes", f"must divide the {SECTOR} bytes of a sector", size)
     if not len(found):
         return 1.0
     padded = np.append(found, np.repeat(found[-1:], -len(found) % LANES)).reshape(-1, LANES)

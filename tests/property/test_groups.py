@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from layoutalg.ground.errors import MalformedError
-from layoutalg.proofs.groups import MOST_ROWS, checked_offsets, group_offsets
+from layoutalg.proofs.groups import MOST_ROWS, checked_offsets, group_offsets, tile_bound
 
 SIZES = st.integers(-2, 40) | st.sampled_from((0, 2**31, 2**62, 2**63 - 1, 2**63, 2**64 - 1, 2**70, -(2**70)))
 ENTRIES = st.lists(SIZES | st.sampled_from((True, 1.0, None, "1", [1])), max_size=8)
@@ -62,3 +63,15 @@ def test_what_is_not_a_list_of_integers_is_refused(values: object) -> None:
             read(values)
     with pytest.raises(MalformedError, match="one entry more"):
         checked_offsets([])
+
+
+def test_the_bound_of_tiles_is_tight() -> None:
+    @functools.cache
+    def most(rows: int, groups: int, tile: int) -> int:
+        if groups == 1:
+            return -(-rows // tile)
+        return max(-(-size // tile) + most(rows - size, groups - 1, tile) for size in range(rows + 1))
+
+    for tile in (1, 2, 3, 8):
+        for groups in range(1, 6):
+            assert [tile_bound(n, groups, tile) for n in range(26)] == [most(n, groups, tile) for n in range(26)]

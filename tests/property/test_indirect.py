@@ -16,7 +16,6 @@ from layoutalg.ground.verdict import Refuted
 from layoutalg.proofs.certify import Certificate
 from layoutalg.proofs.indirect import Labels, Lifetimes, Paged, PageTable, Permutation, Routing, Runs
 from layoutalg.proofs.indirect.pages import fragmentation
-from layoutalg.proofs.indirect.routing import tile_bound
 from layoutalg.synth.indirect import gather_choice, page_choice, paged_choice, routed_choice, row_choice, warp_sectors
 
 
@@ -105,16 +104,6 @@ def test_scattering_undoes_gathering(order, more, kept):
     assert all(back[place] == (x[place] if place in order[:kept] else 0) for place in range(6 + more))
     assert all(pi.inverse[source] == place for place, source in enumerate(pi.sources))
     assert pi.runs.values().tolist() == order[:kept]
-
-
-def test_the_bound_of_tiles_is_reached():
-    for rows, groups, block in itertools.product(range(9), range(1, 5), range(1, 5)):
-        most = max(
-            sum(-(-count // block) for count in counts)
-            for counts in itertools.product(range(rows + 1), repeat=groups)
-            if sum(counts) == rows
-        )
-        assert tile_bound(rows, groups, block) == most
 
 
 @given(st.lists(st.integers(0, 300), max_size=8), st.integers(1, 64))
@@ -243,7 +232,6 @@ def test_choices_rank_by_their_formula():
         assert found.way == found.ranked[0].way
         assert found.evidence in str(found)
     assert "runs" in [each.way for each in row_choice(range(99), 256).ranked]
-    assert warp_sectors(np.arange(64) * 8, 4) == 32
     best, table = page_choice([1000] * 50 + [17] * 200, 256)
     assert best in [row[0] for row in table]
 
@@ -251,3 +239,16 @@ def test_choices_rank_by_their_formula():
 def test_values_are_equal_by_their_data():
     assert Routing([0, 1], 2, 4) == Routing(np.array([0, 1]), 2, 4) != Routing([1, 0], 2, 4)
     assert len({PageTable([1], 2), PageTable([1], 2), PageTable([0], 2)}) == 2
+
+
+@given(st.lists(st.integers(0, 300), min_size=1, max_size=80), st.sampled_from([1, 2, 4, 8, 16, 32]))
+def test_sectors_of_warps_are_those_of_their_bytes(index, size):
+    warps = [index[first : first + 32] for first in range(0, len(index), 32)]
+    named = [{(entry * size + byte) // 32 for entry in warp for byte in range(size)} for warp in warps]
+    assert warp_sectors(index, size) == pytest.approx(sum(map(len, named)) / len(warps))
+
+
+@pytest.mark.parametrize("size", [0, 3, 12, 64, "4"])
+def test_elements_in_two_sectors_are_refused(size):
+    with pytest.raises(MalformedError, match="element_bytes"):
+        warp_sectors([1, 2], size)

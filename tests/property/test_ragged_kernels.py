@@ -222,18 +222,6 @@ def test_a_schedule_lists_the_tiles_or_names_the_wrong_group(
     assert schedule[4 : 4 + 4 * len(tiles)].reshape(-1, 4).tolist() == tiles
 
 
-def test_the_bound_of_tiles_is_tight() -> None:
-    @functools.cache
-    def most(rows: int, groups: int, tile: int) -> int:
-        if groups == 1:
-            return -(-rows // tile)
-        return max(-(-size // tile) + most(rows - size, groups - 1, tile) for size in range(rows + 1))
-
-    for tile in (1, 2, 3, 8):
-        for groups in range(1, 6):
-            assert [tile_bound(n, groups, tile) for n in range(26)] == [most(n, groups, tile) for n in range(26)]
-
-
 def test_kernels_that_do_not_exist_are_refused() -> None:
     tensor = la.Tensor((ROWS, COLUMNS), dtype="u16")
     family = la.ragged(tensor, None, (TILE, 64), SMEM)
