@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from layoutalg.ground.layout import written_by
+from layoutalg.ground.layout import read_by, written_by
 from layoutalg.ground.lazy import door
 from layoutalg.ground.picture import drawn_by
 from layoutalg.ground.runnable import kernels_by
@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from layoutalg.integer import IntegerLayout
     from layoutalg.notation import parse
     from layoutalg.notation.write import to_text
+    from layoutalg.notation.written import layout
     from layoutalg.piecewise import PiecewiseLayout
     from layoutalg.proofs import certify
     from layoutalg.proofs.admission import Admitted, Refused
@@ -103,6 +104,7 @@ __getattr__, __dir__ = door(
         "layoutalg.integer": "integer IntegerLayout",
         "layoutalg.notation": "parse",
         "layoutalg.notation.write": "to_text",
+        "layoutalg.notation.written": "layout",
         "layoutalg.piecewise": "piecewise PiecewiseLayout",
         "layoutalg.proofs.admission": "Admitted Refused",
         "layoutalg.proofs.certify": "certify",
@@ -122,6 +124,15 @@ __getattr__, __dir__ = door(
 
 drawn_by(lambda value: __getattr__("draw").bundle(value))  # type: ignore[attr-defined]
 kernels_by(lambda value, **options: __getattr__("codegen").kernels.kernel_of(value, **options))  # type: ignore[attr-defined]
+
+
+def _read(value: object, shape: object, like: object) -> object:
+    from layoutalg.notation.written import read_written
+
+    return read_written(value, shape, known=like).layout
+
+
+read_by(_read)
 written_by(lambda value, form, **options: __getattr__("to_text")(value, form, **options))  # type: ignore[operator]
 
 __all__ = [
@@ -168,6 +179,7 @@ __all__ = [
     "hierarchy",
     "integer",
     "interop",
+    "layout",
     "left_inverse",
     "logical_divide",
     "padding",

@@ -23,7 +23,7 @@ from layoutalg.ground.errors import BudgetError, Diagnostic, InfeasibleError, Ma
 from layoutalg.ground.limits import PLAN_SECONDS
 from layoutalg.ground.picture import Shown
 from layoutalg.ground.record import Record
-from layoutalg.notation.written import is_written, read_written
+from layoutalg.notation.written import read_written
 from layoutalg.proofs.tensor import Tensor, tensor_of
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.synth.solving import joint
@@ -35,7 +35,7 @@ from layoutalg.targets.banks import nvidia_access
 from layoutalg.targets.nvidia import tensormap as hardware
 from layoutalg.targets.nvidia.swizzles import CHUNK_BYTES
 from layoutalg.targets.nvidia.tensormap.checks import no_tensor_maps
-from layoutalg.targets.registry import TARGETS
+from layoutalg.targets.registry import lookup
 from layoutalg.targets.target_model import model_of
 
 OPERAND_DTYPES = ("f16", "bf16", "tf32", "u8")
@@ -45,7 +45,7 @@ JOINT_SECONDS = 2.0
 """Time limit for proving that nothing beats the first choice."""
 _BEST = "no layout beats the first: none has fewer issues, or equally many and fewer turns of these accesses"
 _ELSEWHERE = "layoutalg.swizzle also searches stacked XORs and all layouts linear over F2"
-_WRITES = ("st.", "stmatrix", "ds_write")
+_WRITES = ("st.", "stmatrix", "ds_write", "store ")
 """Name prefixes of consumers that write the tile."""
 _RANKED = (
     "plan(s) without out-of-bounds fill", "issue(s)", "turn(s)", "byte(s)", "documented rule(s) broken",
@@ -283,7 +283,7 @@ def _linear(consumer: object) -> object:
     if not isinstance(consumer, tuple | list) or len(consumer) != 2:
         return consumer
     name, registers = consumer
-    return name, read_written(registers).layout if is_written(registers) else registers
+    return name, read_written(registers).layout
 
 
 def _question(
@@ -294,7 +294,7 @@ def _question(
     source = tensor_of(tensor, *(each[1] for each in consumers if isinstance(each, tuple | list) and len(each) == 2))
     extents = CHECK.vector(tile, "tile", len(source.shape), 1)
     first, second = matrix_of(CHECK, extents)
-    CHECK.choice(target, "target", TARGETS)
+    lookup(CHECK.kind(target, str, "target"))
     CHECK.choice(fill, "fill", FILLS)
     size = hardware.element_bytes(source.dtype)
     total = int(np.prod([int(extent) for extent in extents], dtype=object)) * size

@@ -126,7 +126,7 @@ banks("ldmatrix", "(32,4):(4,1)")
             return _listing(listed)
         return _of_layout(_parsed(value, extents), _dtype(dtype, value), target, extents)
     if is_written(value):
-        return _of_layout(read_written(value).layout, _dtype(dtype, value), target, extents)
+        return _of_layout(read_written(value, extents).layout, _dtype(dtype, value), target, extents)
     if isinstance(value, Layout | PaddedShared | Swizzle):
         return _of_layout(value, _dtype(dtype, None), target, extents)
     if isinstance(value, Mapping):
@@ -134,6 +134,8 @@ banks("ldmatrix", "(32,4):(4,1)")
     for kinds, explained in _EXPLAINED:
         if isinstance(value, kinds):
             return explained(value, target)
+    if (found := read_written(value, extents).layout) is not value:
+        return _of_layout(found, _dtype(dtype, value), target, extents)
     readable = "must be a layout, a tensor, a plan, a problem, an answer about banks, swizzles, paddings, gathers or "
     readable += "conversions, a kernel, a pipeline, descriptor bytes, or the text or document of one of these"
     raise _CHECK.malformed("value", readable, value)

@@ -9,7 +9,7 @@ import numpy as np
 
 from layoutalg.bridges.composition import Widened, linear_layout, unconfirmed
 from layoutalg.bridges.cute import to_cute
-from layoutalg.bridges.normal import family_of, normal, read, values_at
+from layoutalg.bridges.normal import family_of, normal, values_at
 from layoutalg.bridges.piecewise import to_piecewise
 from layoutalg.cute import ComposedLayout, CuteLayout
 from layoutalg.cute.fit import Affine
@@ -24,6 +24,7 @@ from layoutalg.ground.errors import (
     RepresentabilityError,
     shown,
 )
+from layoutalg.ground.layout import read
 from layoutalg.ground.limits import CUTE_POINTS, ISL_SECONDS
 from layoutalg.ground.listed import ListedLayout
 from layoutalg.integer.forms import sampled_coordinates

@@ -14,7 +14,7 @@ from layoutalg.draw.grid import Show, cells_of, cells_text, difference_text, dra
 from layoutalg.draw.views import draw_matrix, draw_owners, is_distributed, matrix_text, owners_text
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.errors import Diagnostic, LayoutError, MalformedError, shown
-from layoutalg.ground.layout import Layout
+from layoutalg.ground.layout import Layout, read
 from layoutalg.ground.verdict import Proved, Refuted, Unknown
 from layoutalg.proofs.admission import Admitted, Refused
 from layoutalg.proofs.swizzling import instruction_name
@@ -31,9 +31,9 @@ def svg(value: Any, view: str | None = None, show: Show = "value") -> str:
     """Draw a value as one SVG document without scripts or references.
 
     Args:
-        value: A layout of any family, a swizzle; an answer of ``layoutalg.admissible``, a plan, a factorisation, a
-            family for ragged sizes, a use of tensor memory, an im2col map; an answer about banks, a swizzle, a padding
-            or a conversion; a pipeline; a verdict.
+        value: A layout in any form that ``layoutalg.layout`` reads, a swizzle; an answer of ``layoutalg.admissible``,
+            a plan, a factorisation, a family for ragged sizes, a use of tensor memory, an im2col map; an answer about
+            banks, a swizzle, a padding or a conversion; a pipeline; a verdict.
         view: ``"grid"``, ``"owners"`` (the thread and register of each element) or ``"matrix"`` (F2); None chooses by
             the kind of value.
         show: What the cells of a grid show: ``"value"``, ``"coordinate"`` or ``"both"``.
@@ -44,6 +44,7 @@ def svg(value: Any, view: str | None = None, show: Show = "value") -> str:
         '<svg xmlns="http://www.w3.org/2000/svg" class="l'
     """
     canvas = Canvas()
+    value = value if is_drawn(type(value)) else read(value)
     if draw_value(value, canvas, 0) is False:
         chosen, layout = _view(value, view), value
         if chosen == "matrix":
@@ -64,6 +65,7 @@ def text(value: Any, view: str | None = None, show: Show = "value") -> str:
         0 1 2 3
         4 5 6 7
     """
+    value = value if is_drawn(type(value)) else read(value)
     if isinstance(value, Swizzle):
         return swizzles.swizzle_text(value)
     if is_drawn(type(value)):

@@ -5,9 +5,10 @@ Notation: the beginning of the text determines the family. ``F2[`` is a linear l
 arrow, a point set, both read by ISL. An axis and its digits, ``lane 8:2``, or a box of named axes, ``[lane:8]``, begin
 a hierarchical layout (``layoutalg.hierarchy.notation``). ``#``, ``tensor<`` and ``!ttg.memdesc<`` begin Triton
 attributes and types (``layoutalg.notation.ttgir``), ``gl.BlockedLayout(`` a Gluon constructor
-(``layoutalg.notation.gluon``), ``[[ T0:0`` and ``Warp0:`` Triton's layout pictures (``layoutalg.notation.views``). Text
-with ``-->`` is a morphism (``layoutalg.cute.notation``). Everything else is CuTe notation
-(``layoutalg.notation.printout``). docs/notation.md lists every form with its unit.
+(``layoutalg.notation.gluon``), ``[[ T0:0`` and ``Warp0:`` Triton's layout pictures (``layoutalg.notation.views``);
+``memref<`` and ``affine_map<`` are MLIR's (``layoutalg.notation.memref``). Text with ``-->`` is a morphism
+(``layoutalg.cute.notation``). Everything else is CuTe notation (``layoutalg.notation.printout``). docs/notation.md
+lists every form with its unit.
 
 Implementation notes: readers are imported where needed, so that reading a CuTe layout loads no other family.
 """
@@ -26,6 +27,7 @@ from layoutalg.notation.printout import read_printout
 NAME_AHEAD = r"[^\s\d!-/:-@\[-^`{-\x7f][^\s!-/:-@\[-^`{-\x7f]*"
 TTGIR_AHEAD = re.compile(r"\s*(?:#|//|module\b|!(?:ttg|tt)\.memdesc<|tensor<\d)")
 VIEW_AHEAD = re.compile(r"\s*(?:\[\[?\s*(?:B\d+:\s*)?T\s*\d+:\s*\d|(?:Block\d+:\s*)?Warp\s*\d+:)")
+MEMREF_AHEAD, MAP_AHEAD = re.compile(r"(?:memref|affine_map)\s*<"), re.compile(r"\s*affine_map\s*<")
 GLUON_AHEAD = re.compile(r"(?:[A-Za-z_]\w*\s*\.\s*){0,8}[A-Za-z_]\w*Layout\s*\(")
 HIERARCHY_AHEAD = re.compile(rf"\s*(?:{NAME_AHEAD}\s+[-(\d]|\[[^\]]*:|\[\s*\]\s*[^\s-])")
 """An axis with its digits, a box of axes with extents, or an empty box not followed by an arrow."""
@@ -74,8 +76,8 @@ def parse(text: str, shape: Any = None) -> Any:
 
 
 def takes_shape(text: str) -> bool:
-    """Return whether a text is Triton or Gluon notation, which may need the tensor's shape."""
-    return bool(TTGIR_AHEAD.match(text) or GLUON_AHEAD.match(text.lstrip()))
+    """Return whether a text is Triton or Gluon notation or an affine map, which may need the tensor's shape."""
+    return bool(TTGIR_AHEAD.match(text) or GLUON_AHEAD.match(text.lstrip()) or MAP_AHEAD.match(text))
 
 
 def parse_tile(text: str, shape: Any = None, known: Any = None) -> Any:
@@ -117,8 +119,12 @@ def _parsed(text: str, shape: Any) -> Any:
         from layoutalg.notation.views import parse_view
 
         return parse_view(text)
+    if MEMREF_AHEAD.match(start):
+        from layoutalg.notation.memref import parse_memref
+
+        return parse_memref(text, shape)
     if shape is not None:
-        because = "shape is only for Triton attributes, which begin with '#'"
+        because = "shape is only for Triton attributes, which begin with '#', and affine maps"
         raise MalformedError(Diagnostic("LA190", "the notation is malformed", (start[:100],), because))
     if HIERARCHY_AHEAD.match(start):
         from layoutalg.hierarchy.notation import parse_hierarchical

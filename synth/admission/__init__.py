@@ -17,11 +17,14 @@ from layoutalg.ground.refusal import Broken
 from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.admission import Admission, Admitted, Refused
 from layoutalg.proofs.certify import conditions
+from layoutalg.proofs.swizzling import instruction_name, widths
 from layoutalg.synth.admission.documents import is_operand_problem, of_document, of_operand_problem, request_document
 from layoutalg.synth.admission.repairs import SCHEMA
 from layoutalg.synth.admission.request import ALIGN_BYTES, CHECK, TARGET, Finder, Request, of_layout, request_of
+from layoutalg.synth.named_accesses import Named, lacking, name_of, named, read_name
 from layoutalg.targets.consumers import CONSUMERS, Absent, head_of
 from layoutalg.targets.consumers import consumer as consumer_of
+from layoutalg.targets.lds_rules import lds_name
 from layoutalg.targets.nvidia.accesses import full_name
 from layoutalg.targets.registry import lookup
 
@@ -84,9 +87,13 @@ def admissible(
     """
     if not isinstance(consumer, str):
         raise CHECK.malformed("consumer", "must be the name of an instruction", consumer)
-    consumer = full_name(consumer)
+    said = read_name(consumer)
+    if said is not None and not said.is_instruction and said.name != "wgmma.D":
+        return _of_name(said, layout, target, dtype, tile, align_bytes, budget_seconds, options)
+    consumer = lds_name(consumer) or full_name(consumer)
     head = head_of(consumer)
     if head is None:
+        name_of(consumer, "consumer")
         raise CHECK.malformed("consumer", f"must begin with one of {', '.join(CONSUMERS)}", consumer)
     given = clock.checked_seconds(budget_seconds, "budget_seconds")
     asked = request_document(layout)
@@ -112,6 +119,39 @@ def admissible(
         raise of_layout(error) from None
     except BudgetError as spent:
         return Unknown(spent.diagnostic.because or spent.diagnostic.what, (head,))
+
+
+def _of_name(
+    said: Named,
+    layout: object,
+    target: str,
+    dtype: object,
+    tile: Sequence[int] | None,
+    align_bytes: int,
+    budget_seconds: float,
+    options: dict[str, object],
+) -> Admission:
+    """Return the widest load or store that moves a pattern or an operand between shared memory and registers."""
+    try:
+        request = request_of(layout, str(said), target, dtype, tile, align_bytes, options)
+        request.only()
+        if (missing := lacking(said, target)) is not None:
+            return _absent(request, head_of(said.name) or said.name, missing)
+        registers = named(said, request.extents, request.dtype.bits, target)
+    except MalformedError as error:
+        raise of_layout(error) from None
+    found: Admission | None = None
+    for bits in widths(target, said.direction, request.dtype.bits):
+        found = admissible(
+            layout, instruction_name(target, said.direction, bits), target, dtype, tile=tile, align_bytes=align_bytes,
+            budget_seconds=budget_seconds, registers=registers,
+        )  # fmt: skip
+        if isinstance(found, Admitted):
+            return found
+    if found is None or lookup(target).vendor == "amd":  # narrower instructions exist, but not in these tables
+        verb = "loads" if said.direction == "load" else "stores"
+        return Unknown(f"none of the {verb} of {target} that are known here moves {said}", ("lds",))
+    return found
 
 
 def asked_again(refused: Refused, repair: Repair) -> tuple[Admission, ...]:

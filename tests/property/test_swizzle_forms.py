@@ -138,7 +138,7 @@ def test_hardware_swizzles_are_what_the_copy_engine_writes():
         ({"form": "xor", "chunk_bytes": 12}, "power of two from 4 to 128"),
         ({"target": "gfx942"}, "64 lanes of a wave of gfx942, lane bits 6"),
         ({"tile": (48, 64)}, "power-of-two extents"),
-        ({"tile": (2, 2)}, "16 bytes for each of 32 lanes"),
+        ({"tile": (2, 2)}, "elements for each of 32 lanes"),
     ],
 )
 def test_bad_questions_are_named(arguments, words):
@@ -151,16 +151,15 @@ def test_bad_questions_are_named(arguments, words):
 @pytest.mark.parametrize(
     ("access", "words"),
     [
-        ("rows:foo", "in +kind.*must be one of load, store, .*not .?foo"),
-        ("M:1", "layouts or names .rows, columns, .*not .M:1"),
-        ("columns :", "in +kind.*must be one of load, store"),
-        ("rowz", "layouts or names .rows, columns, .*rows:store.*not .rowz"),
-        ("rowz:store", "layouts or names .rows, columns, .*not .rowz:store"),
-        ("rowz:foo", "layouts or names .rows, columns, .*not .rowz:foo"),
+        ("rows:foo", "'rows:foo' says more than rows; only :load, :store"),
+        ("M:1", "nothing is called 'M:1'. Names are memory instructions"),
+        ("rowz", "nothing is called 'rowz'; near: rows"),
+        ("rowz:store", "nothing is called 'rowz:store'; near: rows"),
+        ("rowz:foo", "nothing is called 'rowz:foo'; near: rows"),
     ],
 )
 def test_a_name_or_kind_that_does_not_exist_is_named(access, words):
-    with pytest.raises(MalformedError, match=f"(?s)LA910.*{words}"):
+    with pytest.raises(MalformedError, match=f"(?s)LA990.*{words}"):
         swizzle([access], tile=(64, 64))
 
 
