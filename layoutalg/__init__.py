@@ -1,6 +1,7 @@
 """layoutalg: what a GPU data layout does, which hardware feature can carry it, and the exact descriptor bits.
 
-``dir`` lists the public names. They load on first use; importing the package itself loads only the standard library.
+``dir`` lists the names to start with, ``__all__`` all public names. They load on first use; importing the package
+itself loads only the standard library.
 """
 
 from __future__ import annotations
@@ -80,11 +81,12 @@ if TYPE_CHECKING:
     from layoutalg.synth.search.trials import tune
     from layoutalg.synth.swizzles import swizzle
     from layoutalg.synth.symbolic.call import tensormap
+    from layoutalg.synth.tensormap.refusal import InadmissibleError
     from layoutalg.synth.wgmma.plan import wgmma
 
 _PACKAGES = "ask codegen convert cute draw f2 hierarchy integer interop piecewise pipeline proofs synth targets testing"
 
-__getattr__, __dir__ = door(
+__getattr__, _ = door(
     __name__,
     {f"layoutalg.{name}": name for name in _PACKAGES.split()}
     | {
@@ -117,6 +119,7 @@ __getattr__, __dir__ = door(
         "layoutalg.synth.search.trials": "tune",
         "layoutalg.synth.rewrite": "same_movement",
         "layoutalg.synth.swizzles": "swizzle",
+        "layoutalg.synth.tensormap.refusal": "InadmissibleError",
         "layoutalg.synth.symbolic.call": "tensormap",
         "layoutalg.synth.wgmma.plan": "wgmma",
     },
@@ -124,6 +127,18 @@ __getattr__, __dir__ = door(
 
 drawn_by(lambda value: __getattr__("draw").bundle(value))  # type: ignore[attr-defined]
 kernels_by(lambda value, **options: __getattr__("codegen").kernels.kernel_of(value, **options))  # type: ignore[attr-defined]
+
+_LATER = {
+    *("AdmissibilityError", "BudgetError", "ComposedLayout", "DeviceMismatchError", "Diagnostic", "HierarchicalLayout"),
+    *("InfeasibleError", "IntegerLayout", "MalformedError", "MissingExtraError", "Morphism", "PiecewiseLayout"),
+    *("Repair", "RepresentabilityError", "TargetRuleError", "Verdict", "ask", "f2", "hierarchy", "integer"),
+    *("interop", "piecewise", "testing"),
+}
+"""Public names that ``dir`` leaves out: kinds of errors, and what their own packages list."""
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__} - _LATER)
 
 
 def _read(value: object, shape: object, like: object) -> object:
@@ -144,6 +159,7 @@ __all__ = [
     "DeviceMismatchError",
     "Diagnostic",
     "HierarchicalLayout",
+    "InadmissibleError",
     "InfeasibleError",
     "IntegerLayout",
     "LayoutError",

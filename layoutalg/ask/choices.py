@@ -187,7 +187,7 @@ def suggest(
     target: str = "sm_90a",
     *,
     fill: str = "tma",
-    budget_seconds: float = PLAN_SECONDS,
+    seconds: float = PLAN_SECONDS,
     **options: Any,
 ) -> Suggestion:
     """Return the shared-memory layouts that serve every consumer of a tile, proved and ranked.
@@ -201,7 +201,7 @@ def suggest(
         target: Architecture.
         fill: ``"tma"``: a TensorMap fills the tile, and each choice carries its plan; ``"threads"``: a consumer stores
             it, or else threads do, by the widest stores along the tensor's contiguous dimension; their turns count.
-        budget_seconds: Wall time for the whole search.
+        seconds: Wall time for the whole search.
         options: Those of ``layoutalg.tensormap``: ``bounds``, ``oob_required``, ...
 
     Example:
@@ -214,7 +214,7 @@ def suggest(
     question = _question(tensor, tile, consumers, target, fill, options)
     ranked: list[tuple[tuple[Any, ...], Choice]] = []
     losers: list[Loser] = []
-    with clock.within(clock.checked_seconds(budget_seconds, "budget_seconds")):
+    with clock.within(clock.checked_seconds(seconds, "seconds")):
         matrix = (question.tile[question.places[0]], question.tile[question.places[1]])
         for place, candidate in enumerate(candidates(matrix, question.size, target, bool(question.directions))):
             clock.check("the search for a shared layout")
@@ -251,7 +251,7 @@ def _proved(
     try:
         plan = joint(
             question.tile, question.tensor.dtype, given, question.target, tensor=question.tensor, fill=fill,
-            budget_seconds=clock.left(JOINT_SECONDS), **question.options,
+            seconds=clock.left(JOINT_SECONDS), **question.options,
         )  # fmt: skip
     except (BudgetError, InfeasibleError, MalformedError):
         return ""

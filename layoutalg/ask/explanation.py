@@ -209,7 +209,7 @@ def _tensor_facts(tensor: Tensor, target: str) -> Iterable[Fact]:
     yield said("assumed", f"a tile of {list(tile)}, row-major in shared memory", {"tile": list(tile)})
     try:
         problem = TensorMapProblem.of(tensor, tile, None, arch=target)
-        plan = synthesize_tensormap(problem, repair=False, budget_seconds=clock.left(PLAN_SECONDS))
+        plan = synthesize_tensormap(problem, repair=False, seconds=clock.left(PLAN_SECONDS))
     except InadmissibleError as error:
         violations = [violation.to_json() for violation in error.violations]
         yield said(
@@ -252,7 +252,7 @@ def _document(document: dict[str, object]) -> object:
 def _problem(problem: TensorMapProblem | OperandProblem, _target: str) -> Explanation:
     try:
         if isinstance(problem, TensorMapProblem):
-            plan: Any = synthesize_tensormap(problem, budget_seconds=clock.left(PLAN_SECONDS))
+            plan: Any = synthesize_tensormap(problem, seconds=clock.left(PLAN_SECONDS))
         else:
             plan = synthesize_wgmma(problem)
     except (InadmissibleError, InadmissibleOperandError) as error:

@@ -90,7 +90,7 @@ class Widened:
         return f"{self.family}: {self.value}"
 
 
-def compose(outer: object, inner: object, *, widen: bool = False) -> Any:
+def compose(outer: object, inner: object, *, widen: bool = False) -> Layout | Swizzle:
     """Return ``outer`` after ``inner``.
 
     Mathematically: c -> outer(inner(c)) on the coordinates c of ``inner``.
@@ -112,7 +112,8 @@ def compose(outer: object, inner: object, *, widen: bool = False) -> Any:
     if widen:
         return widened(outer, inner).value
     first = read(inner)
-    return after(read(outer, like=_reached(first)), first)
+    found: Layout | Swizzle = after(read(outer, like=_reached(first)), first)
+    return found
 
 
 def _reached(inner: object) -> tuple[int, ...] | None:
@@ -123,7 +124,7 @@ def _reached(inner: object) -> tuple[int, ...] | None:
     return (int(np.max(found.table())) + 1,)
 
 
-def logical_divide(layout: object, tile: object, *, widen: bool = False) -> Any:
+def logical_divide(layout: object, tile: object, *, widen: bool = False) -> Layout | Swizzle:
     """Return ``layout`` after (tile, complement of the tile in the layout's size); ``widen`` as in ``compose``.
 
     Args:

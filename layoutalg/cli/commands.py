@@ -213,8 +213,8 @@ class Suggest(Options):
     dtype: str | None = _dtype()
     tile: Sizes = _extents("--tile", "extents of the tile, outermost first", required=True)
     consumers: list[str] = argument(
-        "what reads or writes the tile: wgmma.A, wgmma.B, tcgen05.A, ldmatrix.x4, ldmatrix.x4.trans, stmatrix.x4, "
-        "ld.shared.v4.b32, st.shared.b32, tma.store, ...; may be repeated",
+        "what reads or writes the tile: wgmma.A, wgmma.B, tcgen05.A, tma.store, or as for banks: ldmatrix, "
+        "ld.shared.v4, mma.A, mfma.B, rows:store, columns, ...; may be repeated",
         "--for",
         action="append",
         required=True,
@@ -237,7 +237,7 @@ class Banks(Options):
     """
 
     registers: str = argument(
-        "ldmatrix, ldmatrix.trans, stmatrix, rows, columns, mma.A, mma.B, mma.C; "
+        "ldmatrix, ld.shared.v4, ds_read_b128, mma.A, mfma.B, mma.D, rows, columns:store, ...; "
         "or a layout from registers (register, lane, warp; or thread, value) to tile coordinates",
         metavar="access",
     )
@@ -267,8 +267,8 @@ class Padding(Options):
 
     shape: Sizes = argument("extents of the tile, outermost first: 64,64", type=_sizes)
     accesses: list[str] = argument(
-        "rows, columns, diagonals, antidiagonals, 'along 0', optionally with elements per "
-        "lane (rows:4) and 'store ' in front; ldmatrix, stmatrix; or a register layout",
+        "as for banks: rows, columns, ldmatrix, mma.A, ..., or a register layout; also diagonals, antidiagonals, "
+        "'along 0'; elements per lane (rows:4) and :store may follow",
         nargs="+",
     )
     bits: int | None = _width()
@@ -293,7 +293,7 @@ class Swizzle(Options):
     """
 
     accesses: list[str] = argument(
-        "layout from registers to tile coordinates, or rows, columns, ldmatrix, ...; append :load, :store, ...; "
+        "as for banks: rows, columns, ldmatrix, mma.A, ..., or a register layout; :load, :store, ... may follow; "
         "without these the first is a store",
         nargs="+",
     )
@@ -338,13 +338,84 @@ class Ragged(Options):
     picture: str | None = _picture("which copy takes which rows", "-o", "--output")
 
 
+NOTATIONS = ("cute_cpp", "cute_dsl", "cute_type", "ttg", "gluon", "isl")
+"""Forms of ``to_text``."""
+
+
+@dataclass(frozen=True)
+class Equivalent(Options):
+    """Whether two layouts are the same function: proved, or a coordinate where they differ.
+
+    layoutalg equivalent "(4,8):(8,1)" "((2,2),8):((8,16),1)"
+    layoutalg equal "Sw<3,3,3> o 0 o (64,64):(64,1)" "memref<64x64xf16, strided<[72, 1]>>"
+    layoutalg equal "affine_map<(i, j) -> (72 * i + j)>" "(64,64):(72,1)" --json
+    """
+
+    f: str = argument("layout notation, a table of offsets as JSON, a file of it, or -")
+    g: str = argument("another one; a text without extents takes those of the other")
+
+
+@dataclass(frozen=True)
+class Compose(Options):
+    """One layout after another: c -> outer(inner(c)).
+
+    layoutalg compose "(6,8):(1,10)" "2:4"
+    layoutalg compose "(6,2):(1,7)" "(3,2):(2,3)" --widen
+    """
+
+    outer: str = argument("the layout that is applied last")
+    inner: str = argument("the layout that is applied first")
+    widen: bool = _flag("--widen", "any two families; the result in the narrowest family that has it")
+
+
+@dataclass(frozen=True)
+class LogicalDivide(Options):
+    """A layout divided by a tile: the tile, then the rest.
+
+    layoutalg logical_divide "(6,2):(1,7)" "3:1"
+    layoutalg divide "(6,2):(1,7)" "4:1" --widen
+    """
+
+    layout: str = argument("the layout")
+    tile: str = argument("a CuTe layout that has a complement in the layout's size")
+    widen: bool = _flag("--widen", "the result in the narrowest family that has it")
+
+
+@dataclass(frozen=True)
+class Inverse(Options):
+    """A one-sided inverse of a layout.
+
+    layoutalg inverse "(4,8):(8,1)"
+    layoutalg inverse "(2,40):(3,2)" --left --widen
+    layoutalg inverse "(4,8):(1,8)" --right
+    """
+
+    layout: str = argument("the layout")
+    left: bool = _flag("--left", "R with R(layout(c)) = c (the default)")
+    right: bool = _flag("--right", "R with layout(R(i)) = i for all i below its size")
+    widen: bool = _flag("--widen", "the inverse of a CuTe layout in the narrowest family that has it")
+
+
 @dataclass(frozen=True)
 class Convert(Options):
+    """The same layout in another family or another system's notation; for registers see conversion.
+
+    layoutalg convert "F2[i=(1)(2)(5) -> o:8]" cute
+    layoutalg convert "Sw<3,3,3> o 0 o (8,64):(64,1)" linear
+    layoutalg convert "memref<64x64xf16, strided<[72, 1]>>" cute_cpp
+    """
+
+    layout: str = argument("layout notation, a table of offsets as JSON, a file of it, or -")
+    form: str = argument(f"cute, linear, integer, piecewise; or {', '.join(NOTATIONS)}")
+
+
+@dataclass(frozen=True)
+class Conversion(Options):
     """The cheapest way from one layout of registers to another.
 
-    layoutalg convert "F2[register=(1), lane=(2)(4)(8)(16)(32) -> x:64]" \
+    layoutalg conversion "F2[register=(1), lane=(2)(4)(8)(16)(32) -> x:64]" \
 "F2[register=(32), lane=(1)(2)(4)(8)(16) -> x:64]" --bits 32
-    layoutalg convert "(32,2):(2,1)" "(32,2):(1,32)" --bits 16 --target gfx1201 --emit kernel.hip
+    layoutalg conversion "(32,2):(2,1)" "(32,2):(1,32)" --bits 16 --target gfx1201 --emit kernel.hip
     """
 
     source: str = argument("the element that each register has (register, lane, warp; or thread, value)")
@@ -376,7 +447,7 @@ class Admissible(Options):
     """
 
     layout: str = argument("layout notation, JSON (a table of offsets, a problem), a file of it, or -")
-    consumer: str = argument("tma, tma.store, wgmma.A, ldmatrix.x4.trans, ld.shared.v4.b32, mfma, ...")
+    consumer: str = argument("tma, tma.store, wgmma.A, ...; or as for banks: ldmatrix, ld.shared.v4, mma.A, ...")
     target: str = _target()
     dtype: str | None = _dtype()
     tile: Sizes | None = _extents("--tile", "tile extents, if the layout does not determine them")
@@ -715,12 +786,16 @@ class Demo(Options):
 
 COMMANDS: dict[str, type[Any]] = {
     "explain": Explain, "suggest": Suggest, "banks": Banks, "padding": Padding, "swizzle": Swizzle,
-    "convert": Convert, "ragged": Ragged, "admissible": Admissible, "factorise": Factorise, "diagnose": Diagnose,
+    "equivalent": Equivalent, "compose": Compose, "logical_divide": LogicalDivide, "inverse": Inverse,
+    "convert": Convert, "conversion": Conversion, "ragged": Ragged, "admissible": Admissible,
+    "factorise": Factorise, "diagnose": Diagnose,
     "synth": Synth,
     "check": Check, "certify": Certify, "checker": Checker, "verify": Verify, "validate": Validate, "draw": Draw,
     "emit": Emit, "tune": Tune, "routing": Routing, "paged": Paged,
     "schema": Schema, "demo": Demo,
 }  # fmt: skip
+SHORT = {"equivalent": "equal", "logical_divide": "divide"}
+"""Shorter names of commands."""
 KINDS: dict[str, type[Any]] = {"tensormap": SynthTensormap, "wgmma": SynthWgmma}
 """The commands of ``synth``."""
 
@@ -753,7 +828,8 @@ def _add(commands: argparse._SubParsersAction[Parser], name: str, options: type[
     """Add a command: its help and examples from the docstring, its arguments from the fields."""
     first, *lines = filter(None, (line.strip() for line in (options.__doc__ or name).splitlines()))
     says = first[0].lower() + first[1:].removesuffix(".")
-    command = commands.add_parser(name, help=says, description=first, epilog=_examples(lines))
+    short = [SHORT[name]] if name in SHORT else []
+    command = commands.add_parser(name, aliases=short, help=says, description=first, epilog=_examples(lines))
     shared = [entry.name for entry in fields(Options)]
     for entry in sorted(fields(options), key=lambda entry: shared.index(entry.name) if entry.name in shared else -1):
         how = dict(entry.metadata)

@@ -47,7 +47,7 @@ ARGUMENTS = {
     "form": "--form", "mechanism": "--mechanism", "smem_bytes": "--smem", "shape": "--shape",
 }  # fmt: skip
 """Arguments of the library -> options of these commands."""
-TAKEN_AS = {"align_bytes": "align", "budget_seconds": "budget"}
+TAKEN_AS = {"align_bytes": "align", "seconds": "budget"}
 TAKEN = {"layout", "consumer", "target", "dtype", "tile", *TAKEN_AS}
 """Arguments of ``admissible`` that the command has under its own options."""
 _WORDS: Mapping[str, object] = {"true": True, "false": False, "null": None}
@@ -83,9 +83,7 @@ def run_suggest(given: commands.Suggest) -> int:
     with clock.within(given.budget):
         clock.check("a question")
         tensor = (given.tensor, given.stride, given.dtype)
-        found = ask.suggest(
-            tensor, given.tile, given.consumers, given.target, fill=given.fill, budget_seconds=given.budget
-        )
+        found = ask.suggest(tensor, given.tile, given.consumers, given.target, fill=given.fill, seconds=given.budget)
         say_answer(found, given.json)
     return PROVED if len(found) else REFUTED
 
@@ -124,7 +122,7 @@ def run_padding(given: commands.Padding) -> int:
         with as_options(ARGUMENTS | {"shape": "shape"}):
             found = padding(
                 given.shape, accesses, given.targets or ["sm_90a"], given.bits, form=given.form,
-                budget_seconds=given.budget,
+                seconds=given.budget,
             )  # fmt: skip
         _draw_and_say(found, file, given.json)
     return PROVED if found.optimal else UNKNOWN
@@ -138,13 +136,13 @@ def run_swizzle(given: commands.Swizzle) -> int:
         with as_options(ARGUMENTS | {"shape": "--tile"}):
             found = swizzle(
                 accesses, given.targets or ["sm_90a"], given.bits, given.form, tile=given.tile,
-                chunk_bytes=given.chunk, budget_seconds=given.budget,
+                chunk_bytes=given.chunk, seconds=given.budget,
             )  # fmt: skip
         _draw_and_say(found, file, given.json, f"{found}\n{found.why}")
     return PROVED if found.optimal else UNKNOWN
 
 
-def run_convert(given: commands.Convert) -> int:
+def run_conversion(given: commands.Conversion) -> int:
     """Print the plan of a conversion between register layouts; write its kernel and picture if files are named."""
     with answer_file(given.kernel) as source, answer_file(given.picture) as file:
         first, second = texts_of([given.source, given.destination], ["source", "destination"])
@@ -172,7 +170,7 @@ def run_admissible(given: commands.Admissible) -> int:
             read["tensor"] = (tuple(sizes), None, given.dtype)
         found = admissible(
             layout, given.consumer, given.target, given.dtype, tile=given.tile, align_bytes=given.align,
-            budget_seconds=given.budget, **read,
+            seconds=given.budget, **read,
         )  # fmt: skip
         return _answered(found, given.json)
 
@@ -204,9 +202,7 @@ def run_factorise(given: commands.Factorise) -> int:
     with clock.within(given.budget):
         clock.check("a question")
         layout = _layout_in(given.layout, None, given.dtype)
-        found = factorise(
-            layout, given.consumer, given.target, given.dtype, warps=given.warps, budget_seconds=given.budget
-        )
+        found = factorise(layout, given.consumer, given.target, given.dtype, warps=given.warps, seconds=given.budget)
         return _answered(found, given.json)
 
 

@@ -90,7 +90,7 @@ def _layout(value: object) -> Any:
 
 def _draw_answer(layout: object, consumer: str, given: commands.Draw) -> tuple[str, str]:
     """The answer of a consumer about a layout, as text and as a picture."""
-    found = admissible(layout, consumer, given.target, given.dtype, tile=given.shape, budget_seconds=given.budget)
+    found = admissible(layout, consumer, given.target, given.dtype, tile=given.shape, seconds=given.budget)
     if isinstance(found, Unknown):
         return str(found), draw.bundle(found)["image/svg+xml"]
     return str(found), draw.admission(_layout(layout), found)

@@ -27,7 +27,7 @@ KINDS = (accesses, answers, pipelines, ragged, registers, swizzles, tensors)
 __all__ = ["admission", "banks", "bundle", "difference", "families", "svg", "text"]
 
 
-def svg(value: Any, view: str | None = None, show: Show = "value") -> str:
+def svg(value: object, view: str | None = None, show: Show = "value") -> str:
     """Draw a value as one SVG document without scripts or references.
 
     Args:
@@ -44,19 +44,19 @@ def svg(value: Any, view: str | None = None, show: Show = "value") -> str:
         '<svg xmlns="http://www.w3.org/2000/svg" class="l'
     """
     canvas = Canvas()
-    value = value if is_drawn(type(value)) else read(value)
-    if draw_value(value, canvas, 0) is False:
-        chosen, layout = _view(value, view), value
+    drawn: Any = value if is_drawn(type(value)) else read(value)
+    if draw_value(drawn, canvas, 0) is False:
+        chosen, layout = _view(drawn, view), drawn
         if chosen == "matrix":
             draw_matrix(canvas, layout, 0)
         elif chosen == "owners":
             draw_owners(canvas, layout, 0)
         else:
             draw_cells(canvas, cells_of(layout), 0, show)
-    return canvas.svg(type(value).__name__ if isinstance(value, VERDICTS) else shown(value, 200))
+    return canvas.svg(type(value).__name__ if isinstance(value, VERDICTS) else shown(drawn, 200))
 
 
-def text(value: Any, view: str | None = None, show: Show = "value") -> str:
+def text(value: object, view: str | None = None, show: Show = "value") -> str:
     """Draw a value as text, at most 16 rows and columns; arguments as for ``svg``.
 
     Example:
@@ -65,15 +65,15 @@ def text(value: Any, view: str | None = None, show: Show = "value") -> str:
         0 1 2 3
         4 5 6 7
     """
-    value = value if is_drawn(type(value)) else read(value)
-    if isinstance(value, Swizzle):
-        return swizzles.swizzle_text(value)
-    if is_drawn(type(value)):
-        return str(value)
-    chosen = _view(value, view)
+    drawn: Any = value if is_drawn(type(value)) else read(value)
+    if isinstance(drawn, Swizzle):
+        return swizzles.swizzle_text(drawn)
+    if is_drawn(type(drawn)):
+        return str(drawn)
+    chosen = _view(drawn, view)
     if chosen == "matrix":
-        return matrix_text(value)
-    return owners_text(value) if chosen == "owners" else cells_text(cells_of(value), show)
+        return matrix_text(drawn)
+    return owners_text(drawn) if chosen == "owners" else cells_text(cells_of(drawn), show)
 
 
 def _view(value: object, view: str | None) -> str:
@@ -91,7 +91,7 @@ def _view(value: object, view: str | None) -> str:
     return view
 
 
-def admission(layout: Any, found: Admitted | Refused) -> str:
+def admission(layout: object, found: Admitted | Refused) -> str:
     """Draw an answer about a layout; a refusal shows the offsets around its witness.
 
     Args:
@@ -178,7 +178,7 @@ def banks(
     return canvas.svg(phases_text(model, offsets_bytes).splitlines()[0])
 
 
-def bundle(value: Any) -> dict[str, str]:
+def bundle(value: object) -> dict[str, str]:
     """Return what a notebook shows for a value: its text and, if it has one, its picture.
 
     Example:

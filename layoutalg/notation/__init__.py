@@ -16,12 +16,15 @@ Implementation notes: readers are imported where needed, so that reading a CuTe 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from layoutalg.cute.notation import parse_morphism
+from layoutalg.ground.document import load_json
 from layoutalg.ground.errors import Diagnostic, MalformedError
 from layoutalg.ground.limits import NOTATION_CHARACTERS
+from layoutalg.ground.listed import listed
 from layoutalg.notation.printout import read_printout
 
 NAME_AHEAD = r"[^\s\d!-/:-@\[-^`{-\x7f][^\s!-/:-@\[-^`{-\x7f]*"
@@ -31,6 +34,8 @@ MEMREF_AHEAD, MAP_AHEAD = re.compile(r"(?:memref|affine_map)\s*<"), re.compile(r
 GLUON_AHEAD = re.compile(r"(?:[A-Za-z_]\w*\s*\.\s*){0,8}[A-Za-z_]\w*Layout\s*\(")
 HIERARCHY_AHEAD = re.compile(rf"\s*(?:{NAME_AHEAD}\s+[-(\d]|\[[^\]]*:|\[\s*\]\s*[^\s-])")
 """An axis with its digits, a box of axes with extents, or an empty box not followed by an arrow."""
+TABLE = re.compile(r"\[[\s\d,\[\]]+\]")
+"""Lists of element offsets, as JSON writes them."""
 READ_AS = {
     "LA190": "read as CuTe's: (4,8):(8,1), (_4,_8):(_8,_1), Sw<3,3,3> o 0 o (8,64):(64,1), smem_ptr[16b](0x0) o 4:1",
     "LA710": "read as Triton's: #ttg.KIND<{...}> with shape=, tensor<8x8xf16, #ttg.KIND<{...}>>, gl.BlockedLayout(...)",
@@ -40,7 +45,7 @@ READ_AS = {
 ALL_FORMS = "docs/notation.md lists every form"
 
 
-def parse(text: str, shape: Any = None) -> Any:
+def parse(text: str, shape: Sequence[int] | None = None) -> Any:
     """Return the value written as ``text``.
 
     Args:
@@ -138,6 +143,8 @@ def _parsed(text: str, shape: Any) -> Any:
         from layoutalg.integer.layout import parse_integer
 
         return parse_integer(text)
+    if TABLE.fullmatch(start.rstrip()):
+        return listed(load_json(start))
     if start.startswith(("[", "{")):
         from layoutalg.piecewise import PiecewiseLayout, PointSet
 

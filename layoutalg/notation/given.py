@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import itertools
 import math
-import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,10 +16,10 @@ from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import Diagnostic, MalformedError
 from layoutalg.ground.limits import POINTS
 from layoutalg.ground.listed import ListedLayout
+from layoutalg.notation.arrays import described
 from layoutalg.notation.memref import recognized
 
 CHECK = Checker("LA992", "this value is no layout")
-FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType, functools.partial, np.ufunc)
 AGAIN = 64
 """Points at which a function is called twice."""
 STEP = 2**10
@@ -104,7 +102,8 @@ def of_strided(value: object) -> tuple[Any, str | None] | None:
     Raises: MalformedError: LA992: sizes that are not integers, or strides that count bytes.
 
     Example:
-        >>> print(of_strided(types.SimpleNamespace(shape=(4, 8), strides=(9, 1)))[0])
+        >>> from types import SimpleNamespace
+        >>> print(of_strided(SimpleNamespace(shape=(4, 8), strides=(9, 1)))[0])
         (4,8):(9,1)
         >>> of_strided(memoryview(b"abc"))
         Traceback (most recent call last):
@@ -114,8 +113,6 @@ def of_strided(value: object) -> tuple[Any, str | None] | None:
     """
     if isinstance(value, type):
         return None
-    from layoutalg.notation.arrays import described
-
     found = described(value)
     shape, strides, dtype = (None, None, None) if found is None else (found.shape, found.stride, found.dtype)
     if found is None:

@@ -8,7 +8,10 @@ of Triton's ``nvmma_shared`` only its width. Everything else says nothing about 
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
+import types
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeGuard
 
@@ -22,7 +25,6 @@ from layoutalg.ground.errors import LayoutError, shown
 from layoutalg.ground.layout import Layout, takes_offsets
 from layoutalg.ground.listed import ListedLayout, listed
 from layoutalg.notation import GLUON_AHEAD, MEMREF_AHEAD, parse_tile, takes_shape
-from layoutalg.notation.given import FUNCTIONS, of_function, of_strided
 from layoutalg.notation.printout import ELEMENT, Printout, read_printout
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
 
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 POINTED = ("ptr", "memref")
 """One of these occurs in every printout that describes its elements."""
 POINTER_BITS, SHOWN = 64, 60
+FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType, functools.partial, np.ufunc)
+"""Types of functions that are read as layouts."""
 CHECK = Checker("LA992", "this value is no layout")
 FORMS = (
     "a layout, its text, an array of element offsets, a function of coordinates with a shape, or an object with shape "
@@ -61,7 +65,7 @@ class Written:
     text: str = ""
 
 
-def layout(value: object, shape: Any = None, *, like: object = None) -> Any:
+def layout(value: object, shape: Sequence[int] | None = None, *, like: object = None) -> Any:
     """Return the layout given in any form.
 
     Args:
@@ -128,6 +132,8 @@ def read_written(value: object, shape: Any = None, *, known: Any = None, element
     if _is_type(value):
         return replace(stated(value), layout=value.layout())
     if isinstance(value, FUNCTIONS):
+        from layoutalg.notation.given import of_function
+
         return Written(of_function(value, _sizes(known) if shape is None else shape))
     return _of_tensor(value) or Written(value)
 
@@ -136,6 +142,10 @@ def _of_tensor(value: object) -> Written | None:
     """Return the strides of a tensor and its type; None for any other value."""
     if type(value).__module__.startswith("layoutalg.") and type(value).__name__ != "Tensor":
         return None
+    if getattr(value, "shape", None) is None and not hasattr(value, "__dlpack__"):
+        return None
+    from layoutalg.notation.given import of_strided
+
     found = of_strided(value)
     if found is None:
         return None

@@ -27,7 +27,6 @@ from layoutalg.synth.named_accesses import (
     PATTERNS,
     Named,
     countable,
-    is_name,
     lacking,
     name_of,
     named,
@@ -56,9 +55,9 @@ def read_accesses(
     """Return accesses as cells; named ones once for each lane count among the targets."""
     found: list[Asked] = []
     for each in given:
-        head, kind = _of_kind(each)
-        said = name_of(head, "accesses")
+        said = name_of(each, "accesses")
         if said is None:
+            head, kind = _of_kind(each)
             found.append(_registers((head, kind) if kind else head, shape, element_bits, targets))
             continue
         countable(said, "accesses")
@@ -108,7 +107,7 @@ def _powers(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
 def _of_kind(given: object) -> tuple[object, str]:
     """Split the text of a register layout followed by its kind; anything else has no kind."""
     head, _, tail = given.rpartition(":") if isinstance(given, str) else ("", "", "")
-    return (head.strip(), tail.strip()) if tail.strip() in ("load", "store") and not is_name(given) else (given, "")
+    return (head.strip(), tail.strip()) if tail.strip() in ("load", "store") else (given, "")
 
 
 def _in_blocks(said: Named, shape: tuple[int, ...], element_bits: int, target: str) -> bool:

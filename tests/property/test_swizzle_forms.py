@@ -42,7 +42,7 @@ def test_one_xor_is_the_best_of_all_maps(seed, bits, dense):
     rows, chunks = [(3, 3), (4, 2), (5, 2), (4, 3)][int(rng.integers(4))]
     columns = chunks + (128 // bits).bit_length() - 1
     accesses = loads([tile_access(rng, rows, columns, dense=dense) for _ in range(int(rng.integers(1, 4)))])
-    plan = swizzle(accesses, "sm_90a", bits, "xor", budget_seconds=20).check()
+    plan = swizzle(accesses, "sm_90a", bits, "xor", seconds=20).check()
     assert plan.turns == plan.bound == least_xor(accesses, (1 << rows, 1 << columns), bits, ["sm_90a"], 16)
     assert la.convert.to_linear(la.parse(plan.cute)).table().tolist() == by_rows(plan.smem)
 
@@ -63,7 +63,7 @@ def test_one_xor_for_waves_of_two_targets(seed):
         axes = (("register", 3), ("lane", 6))
         accesses += loads([LinearLayout(axes, (("row", 4), ("col", 5)), (16, 32, rest[6], *rest[:6]))])
     targets = ["gfx942", "gfx950"]
-    plan = swizzle(accesses, targets, 32, "xor", budget_seconds=20)
+    plan = swizzle(accesses, targets, 32, "xor", seconds=20)
     plan.check()
     assert plan.turns == plan.bound == least_xor(accesses, (16, 32), 32, targets, 16)
 
@@ -73,7 +73,7 @@ def test_one_xor_for_waves_of_two_targets(seed):
 def test_small_chunks_change_the_instructions(seed):
     rng = np.random.default_rng(seed)
     accesses = loads([tile_access(rng, 3, 4, dense=False) for _ in range(2)])
-    plan = swizzle(accesses, "sm_90a", 32, "xor", chunk_bytes=8, budget_seconds=20).check()
+    plan = swizzle(accesses, "sm_90a", 32, "xor", chunk_bytes=8, seconds=20).check()
     least = None
     for images in itertools.product(range(8), repeat=3):
         columns = (*(1 << 4 + at ^ image << 1 for at, image in enumerate(images)), 1, 2, 4, 8)
@@ -88,7 +88,7 @@ def test_small_chunks_change_the_instructions(seed):
 def test_cute_is_the_best_of_all_its_swizzles(seed, dense):
     rng = np.random.default_rng(seed)
     accesses = loads([tile_access(rng, 3, 5, dense=dense) for _ in range(2)])
-    plan = swizzle(accesses, "sm_90a", 16, "cute", budget_seconds=20).check()
+    plan = swizzle(accesses, "sm_90a", 16, "cute", seconds=20).check()
     least = None
     for stride in ("(32,1)", "(1,8)"):
         for bits, base, shift in itertools.product(range(5), range(8), range(-7, 8)):

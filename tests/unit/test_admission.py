@@ -136,7 +136,7 @@ WRONG: tuple[tuple[str, object], ...] = (
     ("dtype", "f17"), ("dtype", True), ("dtype", "half2"), ("dtype", b"bf16"), ("dtype", 16),
     ("target", None), ("target", "sm_999"), ("target", ["sm_90a"]), ("target", True), ("target", "SM_90A"),
     ("align_bytes", 0), ("align_bytes", -16), ("align_bytes", 48), ("align_bytes", True), ("align_bytes", 16.0),
-    ("align_bytes", 2**70), ("budget_seconds", "1"), ("budget_seconds", -1), ("budget_seconds", float("nan")),
+    ("align_bytes", 2**70), ("seconds", "1"), ("seconds", -1), ("seconds", float("nan")),
     ("options", {"colour": "red"}),
 )  # fmt: skip
 

@@ -216,7 +216,7 @@ def _validator(name: str) -> Any:
 
 
 WRITTEN_ELSEWHERE = {
-    "demo", "emitted", "error", "picture", "real-tiles", "schemas",  # by the command line, and tested there
+    "demo", "emitted", "error", "layout", "picture", "real-tiles", "schemas",  # by the command line, and tested there
     "certificate", "pipeline", "tensormap-problem", "wgmma-problem",
     "variant",  # an entry of a folder of compiled kernels
 }  # fmt: skip
