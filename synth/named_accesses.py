@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic, MalformedError, Repair, shown
+from layoutalg.proofs.swizzling import instruction_name
 from layoutalg.targets.consumers import CONSUMERS, Absent, consumer
 from layoutalg.targets.layouts.amd import WMMA_VERSIONS, mfma_accumulator, operand_block, wmma_accumulator
 from layoutalg.targets.layouts.nvidia import mma_accumulator, mma_operand, wgmma_accumulator
@@ -79,8 +80,22 @@ class Named:
 
     @property
     def move(self) -> str:
-        """How registers move: ``"load"``, ``"store"``, the width of an instruction; matrices without their count."""
+        """The kind, ``"load"`` by default, matrix instructions without their count."""
         return re.sub(r"\.x[124]", "", self.name) if self.is_matrix else self.kind or "load"
+
+    def by(self, element_bits: int, target: str, otherwise: str = "load") -> str:
+        """Return what moves it: ``move`` with the direction ``otherwise`` if the name has none, or one width exactly.
+
+        Example:
+            >>> [name_of(each).by(16, "sm_90a") for each in ("rows", "rows:4:store", "ldmatrix.x2")]
+            ['load', 'st.shared.v2.b32', 'ldmatrix']
+        """
+        if not self.each:
+            return self.move if self.kind else otherwise
+        wide = self.each * element_bits
+        if wide not in (8, 16, 32, 64, 128):
+            raise CHECK.malformed("access", f"must have vectors of 1 to 16 bytes for {self}", f"{wide} bits")
+        return instruction_name(target, self.kind or otherwise, wide)
 
     @property
     def bits(self) -> int:

@@ -377,7 +377,8 @@ def _of_name(
         raise CHECK.malformed("shared", rule, extents)
     if said.is_instruction and kind not in (None, name, said.move):
         raise CHECK.malformed("kind", f"must be omitted for {name}, which is itself an instruction", kind)
-    return named(said, tuple(extents), bits, target), kind or said.kind or "load", tuple(extents)
+    how = kind or (said.name if said.is_instruction else said.by(bits, target))
+    return named(said, tuple(extents), bits, target), how, tuple(extents)
 
 
 def _asked_again(report: BankReport) -> list[Move]:

@@ -227,7 +227,7 @@ def _by_registers(name: str, registers: Any, tile: Tile, target: str) -> Served:
 def _by_name(said: Named, tile: Tile, *, target: str) -> Served:
     bits, extents = 8 * element_bytes(tile.dtype), tile.places.shape
     try:
-        report = banks(named(said, extents, bits, target), tile.layout, bits, said.direction, target=target)
+        report = banks(named(said, extents, bits, target), tile.layout, bits, said.by(bits, target), target=target)
     except (MalformedError, RepresentabilityError) as error:
         return Served(0, 0, error.diagnostic.because or error.diagnostic.what, holds=False)
     return _counted(report.accesses, report.turns, report.ideal, lanes_text(said, bits, target, extents))

@@ -53,9 +53,10 @@ def by_name(
     except MalformedError as error:
         raise of_layout(error) from None
     found: Admission | None = None
-    for bits in widths(target, said.direction, request.dtype.bits):
+    how = said.by(request.dtype.bits, target)
+    for bits in widths(target, how, request.dtype.bits):
         found = ask(
-            layout, instruction_name(target, said.direction, bits), target, dtype, tile=tile, align_bytes=align_bytes,
+            layout, instruction_name(target, how, bits), target, dtype, tile=tile, align_bytes=align_bytes,
             seconds=seconds, registers=registers,
         )  # fmt: skip
         if isinstance(found, Admitted):

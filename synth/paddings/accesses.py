@@ -64,9 +64,10 @@ def read_accesses(
         able = tuple(place for place, target in enumerate(targets) if lacking(said, target) is None)
         if not able:
             require(said, targets, "accesses")
-        if said.name in OPERANDS or _in_blocks(said, shape, element_bits, targets[able[0]]):
-            layout = named(said, _powers(said.name, shape), element_bits, targets[able[0]])
-            taken = _registers((layout, said.direction), shape, element_bits, [targets[place] for place in able])
+        usable = [targets[place] for place in able]
+        if said.name in OPERANDS or _by_lanes(said, shape, element_bits, usable):
+            layout = named(said, _powers(said.name, shape), element_bits, usable[0])
+            taken = _registers((layout, said.direction), shape, element_bits, usable, said.bits)
             found.append(Asked(replace(taken.access, name=str(said)), able))
         else:
             found += _named(said, shape, element_bits, targets, able)
@@ -110,10 +111,14 @@ def _of_kind(given: object) -> tuple[object, str]:
     return (head.strip(), tail.strip()) if tail.strip() in ("load", "store") else (given, "")
 
 
-def _in_blocks(said: Named, shape: tuple[int, ...], element_bits: int, target: str) -> bool:
-    """Whether a read of LDS takes the lanes of operand A of matrix instructions."""
-    powers = all(extent & (extent - 1) == 0 for extent in shape)
-    return powers and read_block(said, shape, element_bits, target) is not None
+def _by_lanes(said: Named, shape: tuple[int, ...], element_bits: int, targets: Sequence[str]) -> bool:
+    """Whether lanes do not move one vector each: reads of LDS as operand A, rows of 16 bytes in narrower vectors."""
+    if len(shape) != 2 or any(extent & (extent - 1) for extent in shape):
+        return False
+    if said.name == "rows" and not said.each and shape[1] * element_bits >= _ROW_BITS:
+        known = _common_widths(said.direction, element_bits, targets)
+        return bool(known) and known[-1] < _ROW_BITS and len({lookup(target).lanes for target in targets}) == 1
+    return read_block(said, shape, element_bits, targets[0]) is not None
 
 
 def _named(
@@ -211,8 +216,10 @@ def _matrix_rows(said: Named, shape: tuple[int, ...], element_bits: int) -> tupl
     return tuple(tuple(lanes) for lanes in rows.reshape(-1, 8 * many).tolist())
 
 
-def _registers(given: object, shape: tuple[int, ...], element_bits: int, targets: Sequence[str]) -> Asked:
-    """Return a register layout as the widest vectors that its runs along the last dimension allow."""
+def _registers(
+    given: object, shape: tuple[int, ...], element_bits: int, targets: Sequence[str], width: int = 0
+) -> Asked:
+    """Return a register layout as the widest vectors that its runs along the last dimension allow, or of ``width``."""
     layout, kind = given, "load"
     if isinstance(given, TileAccess):
         layout, kind = given.layout, given.kind
@@ -229,7 +236,7 @@ def _registers(given: object, shape: tuple[int, ...], element_bits: int, targets
     for target in targets:
         if lookup(target).vendor == "nvidia" and cells.shape[1] != 32:
             raise CHECK.malformed("accesses", f"must have 32 lanes for {target}", cells.shape[1])
-    for bits in reversed(_common_widths(kind, element_bits, targets)):
+    for bits in [each for each in _common_widths(kind, element_bits, targets)[::-1] if width in (0, each)]:
         starts = _runs(cells, bits // element_bits, shape[-1])
         if starts is None:
             continue

@@ -119,7 +119,8 @@ def access_of(
     if isinstance(given, str):
         if (said := name_of(given, "accesses")) is not None:
             countable(said, "accesses")
-            return TileAccess(named(said, _tile(tile, given), element_bits, target), said.move if said.kind else kind)
+            how = said.by(element_bits, target, kind)
+            return TileAccess(named(said, _tile(tile, given), element_bits, target), how)
         head, _, tail = (part.strip() for part in given.rpartition(":"))
         if head and tail in KINDS:
             given, kind = head, tail

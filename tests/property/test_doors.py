@@ -186,7 +186,7 @@ def test_the_type_of_a_tensor_is_counted() -> None:
     single = SimpleNamespace(shape=(64, 64), strides=(64, 1), dtype="torch.float32")
     assert la.banks("rows", single).accesses == la.banks("rows", "(64,64):(64,1)", 32).accesses
     assert la.banks("rows", "memref<64x64xf32>").accesses == la.banks("rows", "(64,64):(64,1)", 32).accesses
-    with pytest.raises(la.MalformedError, match="float32"):
+    with pytest.raises(la.MalformedError, match="must be 32, as in the SimpleNamespace"):
         la.banks("rows", single, 16)
 
 
