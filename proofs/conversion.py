@@ -35,6 +35,7 @@ from layoutalg.proofs.listed_access import CHECK, UNCOUNTED
 from layoutalg.proofs.register_words import Lowering, Mixed
 from layoutalg.proofs.shuffle import ShufflePlan
 from layoutalg.targets.instruction_costs import InstructionCosts, instruction_costs
+from layoutalg.targets.target_model import model_of
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 MECHANISMS = ("nothing", "registers", "shuffles", "shared", "matrices", "cluster")
@@ -74,6 +75,11 @@ class Held(Checked, code="LA930"):
             fits = (len(self.table or ()), lanes, rows) == (self.warps, {self.lanes}, {self.registers})
         if not fits or min(counts) < 1:
             raise CHECK.malformed("registers", "must match the layout, and so must lanes and warps", counts)
+
+    def register_excess(self, element_bits: int, target: str, blocks: int = 1) -> str:
+        """Return the register limit of the target that the layout exceeds, with both numbers; "" within the limits."""
+        words = -(-self.registers * element_bits // WORD_BITS)
+        return model_of(target).register_excess(words, self.lanes * self.warps // blocks)
 
     def elements(self) -> IntArray:
         """Return the element of every place: int64[warp, lane, register]."""
@@ -234,6 +240,14 @@ class ConversionPlan(
         """Shared memory per block, in bytes."""
         return max((step.smem_bytes // step.blocks for step in self.steps if isinstance(step, Through)), default=0)
 
+    @property
+    def excess(self) -> str:
+        """The register limit of the target that one of the layouts exceeds, so that it spills; "" within the limits."""
+        ends = (self.source, self.destination)
+        return next(
+            filter(None, (end.register_excess(self.element_bits, self.target, self.blocks) for end in ends)), ""
+        )
+
     def run(self, elements: Any) -> IntArray:
         """Return the registers after the steps.
 
@@ -305,6 +319,8 @@ class ConversionPlan(
             f"  to          {told(self.destination)}",
             f"  why         {self.why}",
         ]
+        if self.excess:
+            lines.append(f"  spills      {self.excess}")
         for step in self.steps:
             if isinstance(step, Through):
                 held = f"{step.smem_bytes // step.blocks} bytes{_of(step.blocks)}"
@@ -314,6 +330,10 @@ class ConversionPlan(
                 )
         lines += [f"  {other}" for other in self.alternatives if other.mechanism != self.mechanism]
         return "\n".join(lines)
+
+    def to_json(self) -> dict[str, object]:
+        """Return the plan as JSON-ready data."""
+        return Record.to_json(self) | ({"excess": self.excess} if self.excess else {})
 
 
 def counted(steps: tuple[Step, ...], source: Held, element_bits: int, costs: InstructionCosts) -> ConversionCost:
