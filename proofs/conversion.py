@@ -35,6 +35,7 @@ from layoutalg.proofs.listed_access import CHECK, UNCOUNTED
 from layoutalg.proofs.register_words import Lowering, Mixed
 from layoutalg.proofs.shuffle import ShufflePlan
 from layoutalg.targets.instruction_costs import InstructionCosts, instruction_costs
+from layoutalg.targets.registry import lookup
 from layoutalg.targets.target_model import model_of
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
@@ -205,6 +206,7 @@ class ConversionPlan(
 
     def _validate(self) -> None:
         CHECK.choice(self.mechanism, "mechanism", MECHANISMS)
+        lookup(self.target)
         if self.element_bits not in ELEMENT_BITS:
             raise CHECK.malformed("element_bits", "must be 8, 16, 32, 64 or 128", self.element_bits)
         if (self.source.lanes, self.source.warps) != (self.destination.lanes, self.destination.warps):

@@ -38,6 +38,7 @@ from layoutalg.proofs.conversion_steps import WORD_BITS, SharedAccess
 from layoutalg.proofs.exchange import Take
 from layoutalg.proofs.listed_access import UNCOUNTED, counted_turns
 from layoutalg.targets.instruction_costs import InstructionCosts, instruction_costs
+from layoutalg.targets.registry import lookup
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 CHECK = Checker("LA935", "invalid gather or gather plan")
@@ -121,6 +122,7 @@ class GatherPlan(
             raise CHECK.malformed(
                 "mechanism", f"must be one of {', '.join(MECHANISMS)}, the last with a stage", self.mechanism
             )
+        lookup(self.target)
         if self.element_bits not in ELEMENT_BITS:
             raise CHECK.malformed("element_bits", "must be 8, 16, 32, 64 or 128", self.element_bits)
         if (self.source.lanes, self.source.warps) != (self.index.lanes, self.index.warps):
