@@ -7,8 +7,9 @@ Groups of 2 to 64 rows, all equal or of random sizes, stay where they are (``in 
 (``placed``). ``boxes`` is schedule and copy as one graph, ``alone`` the copy behind a schedule that is there already.
 ``vectors T x V x B`` is one launch with T threads, V vectors of each, B blocks of a multiprocessor; ``split`` checks
 the groups by a launch of one block into a table, and copies by another one that searches the table in device memory.
-``read`` is a launch of the first of the vectors whose groups are all empty: what reading and checking them costs.
-Ratios are to the faster of two dense copies, by vectors and by the copy engine, and to PyTorch's.
+``cold`` is the first of the vectors without its prefetches; ``read`` is a launch of it whose groups are all empty:
+what reading and checking them costs. Ratios are to the faster of two dense copies, by vectors and by the copy
+engine, and to PyTorch's.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ BYTES = 1 << 28
 ROW_BYTES, MEANS = (256, 1024, 4096), (2, 4, 8, 16, 64)
 FORMS = ((1024, 4, 1), (1024, 4, 2), (1024, 2, 1), (1024, 2, 2), (1024, 8, 1), (512, 4, 2), (512, 8, 1), (512, 8, 2))
 """Threads, vectors of each, blocks of a multiprocessor at most; the first is the default."""
-LABELS = ["vectors {} x {} x {}".format(*form) for form in FORMS]
+LABELS = [*["vectors {} x {} x {}".format(*form) for form in FORMS], "cold"]
 BEHIND = 64
 """Rows of no group."""
 SIDES = (False, True)
@@ -99,6 +100,14 @@ def split(made: SpanKernel, placed: bool) -> tuple[KernelSource, KernelSource]:
     return found[0], found[1]
 
 
+def cold(made: SpanKernel) -> SpanKernel:
+    """The kernel that prefetches nothing."""
+    name, start = f"{made.kernel.name}_cold", made.kernel.text.index("#if defined(__CUDA_ARCH__) && !defined(LA_HOST)")
+    end = made.kernel.text.index("#endif\n", start)
+    text = made.kernel.text[:start] + made.kernel.text[end + len("#endif\n") :]
+    return replace(made, kernel=replace(made.kernel, name=name, text=text.replace(made.kernel.name, name)))
+
+
 def made_cases() -> list[Case]:
     """All kernels of the job, planned here."""
     cases = []
@@ -118,6 +127,7 @@ def made_cases() -> list[Case]:
                 ])
                 for placed in SIDES
             ]  # fmt: skip
+            vectors = [(*side, cold(side[0])) for side in vectors]
             tile = (max(1, 16384 // min(row, 1024)), min(columns, 256))
             even = (groups * mean, columns)
             dense = (
@@ -201,7 +211,7 @@ def run_sizes(case: Case, name: str, sizes: Any, placed: bool, rng: np.random.Ge
         more = {"placed": placed_at.data_ptr()} if placed else {}
         return {"source": from_to[0], "destination": from_to[1], "groups": groups.data_ptr()} | more
 
-    for label, form, made in zip(LABELS, FORMS, case.vectors[side], strict=True):
+    for label, form, made in zip(LABELS, (*FORMS, FORMS[0]), case.vectors[side], strict=True):
         ways[label] = (launch(label, made.kernel, lambda many, made=made: made.arguments(
             many, status.data_ptr(), **given(offsets)), made.blocks, form[2]),)  # fmt: skip
     made = case.vectors[side][0]
