@@ -26,7 +26,7 @@ STAGE_BYTES = 16384
 
 _VECTOR_BODY = """
 // {what}: a thread moves {each} vectors of 16 bytes, threads beside each other vectors beside each other.
-extern "C" __global__ void __launch_bounds__({threads}) {name}({signature})
+extern "C" __global__ void __launch_bounds__({bounds}) {name}({signature})
 {{
     const la_u64 first = (la_u64)blockIdx.x * {block_vectors}u;
     const la_words4* source = (const la_words4*)from + first + threadIdx.x;
@@ -180,9 +180,9 @@ def _vectors(extents: tuple[int, ...], size: int, target: str, loop: CopyLoop, n
     loads, stores = loop.moves(target, threads, ("source", "target"), indents=(12, 12))
     parameters = (("const unsigned char*", "from"), ("unsigned char*", "into"))
     text = _VECTOR_BODY.format(
-        what=answer.sentence(what), each=loop.each * loop.turns, threads=threads, name=name, turns=loop.turns,
-        signature=signature(parameters), turn=threads * loop.each, block_vectors=block, vectors=vectors, loads=loads,
-        stores=stores, tail=_TAIL.format(tail=tail, whole=total - tail) if tail else "",
+        what=answer.sentence(what), each=loop.each * loop.turns, threads=threads, bounds=loop.bounds(target), name=name,
+        signature=signature(parameters), turns=loop.turns, turn=threads * loop.each, block_vectors=block,
+        vectors=vectors, loads=loads, stores=stores, tail=_TAIL.format(tail=tail, whole=total - tail) if tail else "",
     )  # fmt: skip
     kernel = KernelSource(name, portable_prelude(target) + loop.prelude(target) + text, target, threads, 0, parameters)
     return ArrayKernel(kernel, blocks, what, 2 * total, ends(extents, extents, size, VECTOR_BYTES))

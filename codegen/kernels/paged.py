@@ -77,7 +77,7 @@ _CSR = {
 }
 _VECTORS = """
 // {what}: a thread moves {each} vectors of a segment{turned}.
-extern "C" __global__ void __launch_bounds__({threads}) {name}(
+extern "C" __global__ void __launch_bounds__({bounds}) {name}(
     {signature})
 {{
     la_u32 page[{turns}];
@@ -242,7 +242,7 @@ def _by_vectors(
     words |= {key: each.format(**words) for key, each in (_SINGLE if batch is None else _CSR).items()}
     what = _what(paged, direction, "vectors")
     text = (_PAGE + _VECTORS).format(
-        what=f"{answer.sentence(direction)}s pages of {size} tokens", each=share.each, threads=loop.threads,
+        what=f"{answer.sentence(direction)}s pages of {size} tokens", each=share.each, bounds=loop.bounds(target),
         turned=f", {loop.turns} times" if loop.turns > 1 else "", signature=signature(parameters),
         unit="blockIdx.x + turn * (la_u32)apart" if loop.apart else f"blockIdx.x * {loop.turns}u + turn",
         row=share.row, at=share.at, row_vectors=row, vectors=share.vectors, stride=paged.page_stride,
