@@ -7,13 +7,11 @@ from typing import Any, overload
 
 from layoutalg.codegen.kernels.indirect import IndirectKernel
 from layoutalg.codegen.kernels.inspector import routing_kernels
-from layoutalg.codegen.kernels.paged import paged_kernel
 from layoutalg.codegen.kernels.routed import SUMS, permute_kernel, unpermute_kernel
 from layoutalg.proofs.dtypes import element_type
 from layoutalg.proofs.indirect.pages import CHECK, Paged, PagedBatch
 from layoutalg.proofs.indirect.routing import Routing
 from layoutalg.proofs.indirect.values import index_array
-from layoutalg.synth.indirect import paged_choice
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,56 +79,11 @@ def routing(topk_ids: object, experts: int, block: int = 64, local: tuple[int, i
     return RoutedRows(ids, experts, block, local)
 
 
-@dataclass(frozen=True, eq=False)
-class PagedRows(Paged):
-    """A paged sequence with its kernels."""
-
-    def kernel(
-        self, direction: str = "gather", way: str | None = None, capacity: int | None = None, target: str = "sm_90a"
-    ) -> IndirectKernel:
-        """Return the kernel that copies the sequence from its pages to a contiguous tensor, or back.
-
-        Args:
-            direction: ``"gather"`` or ``"scatter"``; stores through a table with a page twice are refused.
-            way: ``"vector"``, ``"bulk"`` or ``"tma"``; by default the fastest by ``synth.indirect.paged_choice`` that
-                can do it.
-            capacity: Tokens of the contiguous tensor; by vectors a gather writes zeros behind the last token.
-            target: The target.
-
-        Raises: AdmissibilityError: LA939. MalformedError: LA945, LA340. InfeasibleError: LA948.
-        """
-        part = direction == "scatter" and self.tokens % self.page_size
-        if way is None and (target != "sm_90a" or part or capacity not in (None, self.tokens) or not self.tokens):
-            way = "vector"
-        chosen = paged_choice(self, target).way if way is None else way
-        return paged_kernel(self, direction, way=chosen, capacity=capacity, target=target)
-
-
-@dataclass(frozen=True, eq=False)
-class PagedBatchRows(PagedBatch):
-    """Sequences in one paged cache with their kernels."""
-
-    def kernel(self, direction: str = "gather", capacity: int | None = None, target: str = "sm_90a") -> IndirectKernel:
-        """Return the kernel that copies all sequences to a contiguous tensor, or back, in one launch, by vectors.
-
-        The tensor is [sequences, capacity, heads, head_dim] for ``NHD``, [sequences, heads, capacity, head_dim] for
-        ``HND``; a gather writes zeros behind the last token of each sequence.
-
-        Args:
-            direction: ``"gather"`` or ``"scatter"``; stores are refused if a page is there twice, in any sequences.
-            capacity: Tokens of each sequence in the tensor; by default those of the longest.
-            target: The target.
-
-        Raises: AdmissibilityError: LA939. MalformedError: LA945, LA340. InfeasibleError: LA948.
-        """
-        return paged_kernel(self, direction, capacity=capacity, target=target)
-
-
 @overload
 def paged(
     page_table: object, page_size: int, kv_heads: int, head_dim: int, element_bytes: int, kv_layout: str = ...,
     seq_len: int | None = ..., pages: int | None = ..., page_stride: int | None = ...,
-) -> PagedRows: ...  # fmt: skip
+) -> Paged: ...  # fmt: skip
 
 
 @overload
@@ -138,7 +91,7 @@ def paged(
     page_table: object, page_size: int, kv_heads: int, head_dim: int, element_bytes: int, kv_layout: str = ...,
     seq_len: None = ..., pages: int | None = ..., page_stride: int | None = ..., *, indptr: object,
     last_page_len: object,
-) -> PagedBatchRows: ...  # fmt: skip
+) -> PagedBatch: ...  # fmt: skip
 
 
 def paged(
@@ -154,7 +107,7 @@ def paged(
     *,
     indptr: object = None,
     last_page_len: object = None,
-) -> PagedRows | PagedBatchRows:
+) -> Paged | PagedBatch:
     """Return a sequence in a paged cache, or a batch of them: addresses, runs, boxes, and who may write.
 
     Args:
@@ -190,7 +143,7 @@ def paged(
     table: Any = page_table
     geometry = (page_size, kv_heads, head_dim, element_bytes, kv_layout)
     if indptr is None and last_page_len is None:
-        return PagedRows(table, *geometry, seq_len, pages, page_stride)
+        return Paged(table, *geometry, seq_len, pages, page_stride)
     if indptr is None or last_page_len is None:
         raise CHECK.malformed("indptr", "must be given with last_page_len: both are of a batch", indptr)
     if seq_len is not None:
@@ -199,4 +152,4 @@ def paged(
     starts = index_array(indptr, "indptr", 0, len(entries) + 1, CHECK)
     whole = Paged(entries[: int(starts.max(initial=0))], *geometry, None, pages, page_stride)
     last: Any = last_page_len
-    return PagedBatchRows(whole, starts, last)
+    return PagedBatch(whole, starts, last)

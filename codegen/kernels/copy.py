@@ -15,14 +15,14 @@ from layoutalg.codegen.kernels import answer
 from layoutalg.codegen.kernels.answer import CHECK, PERSISTENT_GRID, ArrayKernel
 from layoutalg.codegen.kernels.arguments import ends
 from layoutalg.codegen.kernels.ring import PARAMETERS, checked_tiles, mover, origins, tile_plan, tiles_of_block
-from layoutalg.codegen.kernels.vectors import COPY_LOOP, VECTOR_BYTES, CopyLoop
+from layoutalg.codegen.kernels.vectors import COPY_LOOP, CopyLoop
 from layoutalg.codegen.pipeline.emission import emit
 from layoutalg.codegen.pipeline.program import Loop, Program, Worker
 from layoutalg.codegen.portable import portable_prelude
 from layoutalg.proofs.pipeline.document import Barrier, Buffer, Op, Pipeline, Role
+from layoutalg.synth.indirect.choice import STAGE_BYTES, VECTOR_BYTES
 
 WAYS = ("tma", "vector")
-STAGE_BYTES = 16384
 
 _VECTOR_BODY = """
 // {what}: a thread moves {each} vectors of 16 bytes, threads beside each other vectors beside each other.

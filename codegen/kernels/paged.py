@@ -1,7 +1,6 @@
 """Kernels between paged caches and contiguous tensors: by vectors, by runs of bytes, or by boxes of the copy engine.
 
-The contiguous tensor is [tokens, heads, head_dim] for ``NHD`` and [heads, tokens, head_dim] for ``HND``: a *segment*,
-the rows of a page (of one head of it for ``HND``), is contiguous on both sides. The page table is read by the kernel.
+A *segment*, the rows of a page (of one head of it for ``HND``), is contiguous on both sides.
 
 Implementation notes: a run or a box is loaded whole, as its page is; what is behind the last token is cut when it is
 stored. By vectors it is not read at all, and rows up to the capacity are zeros.
@@ -20,7 +19,8 @@ from layoutalg.codegen.kernels.arguments import ArrayArgument
 from layoutalg.codegen.kernels.copy import copy_pipeline
 from layoutalg.codegen.kernels.indirect import MOST_ROWS, IndirectKernel, Share, index_list
 from layoutalg.codegen.kernels.ring import mover, tiles_of_block
-from layoutalg.codegen.kernels.vectors import COPY_LOOP, VECTOR_BYTES, CopyLoop
+from layoutalg.codegen.kernels.runnable import kernel_of
+from layoutalg.codegen.kernels.vectors import COPY_LOOP, CopyLoop
 from layoutalg.codegen.pipeline.emission import emit
 from layoutalg.codegen.pipeline.program import Loop, Program, Worker
 from layoutalg.codegen.portable import portable_prelude
@@ -29,7 +29,8 @@ from layoutalg.cute import CuteLayout
 from layoutalg.proofs.indirect.pages import Paged, PagedBatch
 from layoutalg.proofs.tensor import Tensor
 from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
-from layoutalg.synth.indirect import page_pieces
+from layoutalg.synth.indirect import page_pieces, paged_choice
+from layoutalg.synth.indirect.choice import VECTOR_BYTES
 from layoutalg.synth.tensormap import synthesize_tensormap
 
 WAYS = ("vector", "bulk", "tma")
@@ -44,37 +45,27 @@ __device__ __forceinline__ la_u32 {name}_page(
     la_u32 segment, const int* table, {given},
     int capacity, int pages, int& left, int& room, la_u64& row)
 {{
-    const la_u32 across = ((la_u32)capacity + {last}u) / {rows}u, head = segment % {heads}u;
-    {place}
+    const la_u32 across = capacity ? ((la_u32)capacity + {last}u) / {rows}u : 1u, head = segment % {heads}u;
+    const la_u32 all = segment / {heads}u, sequence = {sequence}, number = all - sequence * across;
     left = room = 0;
-    if ({outside}) return 0;
+    if (sequence >= (la_u32){sequences} || number >= across) return 0;
     const int first = (int)(number * {rows}u);
     row = ((la_u64)sequence * {heads}u + head) * (la_u32)capacity + (la_u32)first;
     room = capacity - first < {rows} ? capacity - first : {rows};
-{length}    if (length <= first || entry >= {entries}) return 0;
+{lookup}    if (length <= first) return 0;
     const la_u32 page = (la_u32)table[entry];
     if (page >= (la_u32)pages) return 0;
     left = length - first < room ? length - first : room;
     return page;
 }}
 """
-_SINGLE = {
-    "place": "const la_u32 sequence = 0u, number = segment / {heads}u;",
-    "outside": "number >= across",
-    "length": "    const int length = tokens;\n    const la_u32 entry = number;\n",
-    "entries": "(la_u32)((tokens + {last}) / {rows})",
-}
-_CSR = {
-    "place": "const la_u32 every = segment / {heads}u, sequence = across ? every / across : 0u, "
-    "number = every - sequence * across;",
-    "outside": "!across || sequence >= (la_u32)sequences",
-    "length": """\
+_SINGLE = "    const int length = tokens;\n    const la_u32 entry = number;\n"
+_CSR = """\
     const int begin = indptr[sequence], many = indptr[sequence + 1] - begin;
     const int length = many > 0 ? (many - 1) * {rows} + last_page_len[sequence] : 0;
     const la_u32 entry = (la_u32)begin + number;
-""",
-    "entries": "(la_u32)entries",
-}
+    if (entry >= (la_u32)entries) return 0;
+"""
 _VECTORS = """
 // {what}: a thread moves {each} vectors of a segment{turned}.
 extern "C" __global__ void __launch_bounds__({bounds}) {name}(
@@ -106,29 +97,34 @@ extern "C" __global__ void __launch_bounds__({bounds}) {name}(
 """
 
 
+@kernel_of.register
 def paged_kernel(
     paged: Paged | PagedBatch,
     direction: str = "gather",
-    *,
-    way: str = "vector",
+    way: str | None = None,
     capacity: int | None = None,
     target: str = "sm_90a",
+    *,
     name: str | None = None,
-    loop: CopyLoop = COPY_LOOP,
+    loop: CopyLoop | None = None,
 ) -> IndirectKernel:
-    """Return the kernel that copies a sequence from its pages to a contiguous tensor, or back.
+    """Return the kernel that copies a sequence, or all of a batch, from pages to a contiguous tensor, or back.
+
+    The tensor is [tokens, heads, head_dim] for ``NHD``, [heads, tokens, head_dim] for ``HND``; one for each sequence
+    of a batch, all of ``capacity`` tokens.
 
     Args:
-        paged: The cache. Its table is an argument of the kernel: 32-bit page numbers. Pages that the pool does not
-            have are never read or written; by vectors, a gather has zeros for them. Of a batch, all sequences are
-            copied by one launch, each to its own ``capacity`` tokens; ``indptr`` and ``last_page_len`` are arguments.
+        paged: The cache. Its table is an argument of the kernel: 32-bit page numbers; of a batch, so are ``indptr`` and
+            ``last_page_len``. Pages that the pool does not have are never read or written; by vectors, a gather has
+            zeros for them.
         direction: ``"gather"``: pages to contiguous; ``"scatter"``: contiguous to pages.
-        way: ``"vector"``: 16 bytes a thread; ``"bulk"``: runs of bytes by the copy engine; ``"tma"``: boxes of it.
+        way: ``"vector"``: 16 bytes a thread; of one sequence also ``"bulk"``: runs of bytes by the copy engine, and
+            ``"tma"``: boxes of it. By default the fastest by ``synth.indirect.paged_choice`` that can do it.
         capacity: Tokens of the contiguous tensor, at least those of the longest sequence; only with ``"vector"`` more:
             a gather writes zeros there, as 0 x NaN matters for V.
         target: The target.
         name: Kernel symbol.
-        loop: How threads copy, for ``"vector"``.
+        loop: How threads copy by vectors; by default ``COPY_LOOP``.
 
     Raises: AdmissibilityError: LA939, for a scatter through a table with a page twice. MalformedError: LA945, LA340.
         InfeasibleError: LA948.
@@ -145,18 +141,22 @@ def paged_kernel(
     batch = paged if isinstance(paged, PagedBatch) else None
     cache = CHECK.kind(paged, Paged, "paged") if batch is None else batch.whole
     CHECK.choice(direction, "direction", ("gather", "scatter"))
-    CHECK.choice(way, "way", WAYS)
-    CHECK.kind(loop, CopyLoop, "loop")
+    if loop is not None:
+        CHECK.kind(loop, CopyLoop, "loop")
     if direction == "scatter":
         cache.table.written()
     longest = cache.tokens if batch is None else int(batch.lengths.max(initial=0))
     most = longest if capacity is None else CHECK.integer(capacity, "capacity", longest, MOST_ROWS)
     sequences = 1 if batch is None else batch.sequences
     _checked(cache, most, sequences)
-    by = f"{'batch_' * (batch is not None)}{way}"
+    if way is None:
+        part = direction == "scatter" and cache.tokens % cache.page_size
+        free = batch is None and loop is None and target == "sm_90a" and most == cache.tokens > 0 and not part
+        way = paged_choice(cache, target).way if free else "vector"
+    by = f"{'batch_' * (batch is not None)}{CHECK.choice(way, 'way', WAYS)}"
     name = f"la_pages_{direction}_{by}" if name is None else checked_name(name)
     if way == "vector":
-        return _by_vectors(cache, batch, direction, most, target, name, loop)
+        return _by_vectors(cache, batch, direction, most, target, name, loop or COPY_LOOP)
     if batch is not None:
         raise CHECK.malformed("way", "must be vector: the copy engine moves one sequence", way)
     if not answer.checked_target(target).has_tensor_maps:
@@ -180,16 +180,6 @@ def _checked(paged: Paged, most: int, sequences: int) -> None:
         raise CHECK.malformed("paged", "must have pages below 2^31 bytes, and below 2^31 pages and rows", str(paged))
     if max(most, paged.tokens) >= MOST_ROWS:
         raise CHECK.malformed("seq_len", f"must be below {MOST_ROWS}", max(most, paged.tokens))
-
-
-def _heads(paged: Paged) -> int:
-    """Segments of a page."""
-    return paged.kv_heads if paged.kv_layout == "HND" else 1
-
-
-def _row_bytes(paged: Paged) -> int:
-    """Bytes of a token in a segment."""
-    return paged.row_bytes * paged.kv_heads // _heads(paged)
 
 
 def _arrays(paged: Paged, direction: str, most: int, batch: PagedBatch | None = None) -> tuple[ArrayArgument, ...]:
@@ -219,51 +209,45 @@ def _pointers(direction: str, *lists: str) -> tuple[tuple[str, str], ...]:
 def _by_vectors(
     paged: Paged, batch: PagedBatch | None, direction: str, most: int, target: str, name: str, loop: CopyLoop
 ) -> IndirectKernel:
-    found, heads, row = answer.checked_target(target), _heads(paged), _row_bytes(paged) // VECTOR_BYTES
+    found, size, (segment, *_) = answer.checked_target(target), paged.page_size, page_pieces(paged)
     answer.checked_threads(loop.threads, found)
-    share = replace(Share.of(paged.page_size * row, loop.each, loop.each, loop.threads), unit="unit")
+    heads, vectors = paged.page_bytes // segment, segment // VECTOR_BYTES
+    share = replace(Share.of(vectors, loop.each, loop.each, loop.threads), unit="unit")
     gathers = direction == "gather"
     sides = ("paged", "flat") if gathers else ("flat", "paged")
     whole, part = (
         "".join(share.moves(target, *bounds, names=sides, indents=(12, 12), loop=loop))
         for bounds in (("", ""), ("have", "into" if gathers else "have"))
     )
-    lists = () if batch is None else ("indptr", "last_page_len")
-    counts = ("tokens",) if batch is None else ("sequences", "entries")
-    numbers = (*counts, "capacity", "pages", "apart")
-    parameters = (*_pointers(direction, *lists), *[("int", each) for each in numbers])
-    passed = (*lists, *counts)
-    size = paged.page_size
-    words = {
-        "name": name, "rows": size, "last": size - 1, "heads": heads, "turns": loop.turns,
-        "given": ", ".join([f"{'const int*' if each in lists else 'int'} {each}" for each in passed]),
-        "passed": ", ".join(passed),
-    }  # fmt: skip
-    words |= {key: each.format(**words) for key, each in (_SINGLE if batch is None else _CSR).items()}
-    what = _what(paged, direction, "vectors")
+    lists, counts = ((), ("tokens",)) if batch is None else (("indptr", "last_page_len"), ("sequences", "entries"))
+    numbers = [("int", each) for each in (*counts, "capacity", "pages", "apart")]
+    parameters = (*_pointers(direction, *lists), *numbers)
     text = (_PAGE + _VECTORS).format(
         what=f"{answer.sentence(direction)}s pages of {size} tokens", each=share.each, bounds=loop.bounds(target),
-        turned=f", {loop.turns} times" if loop.turns > 1 else "", signature=signature(parameters),
+        turned=f", {loop.turns} times" if loop.turns > 1 else "", signature=signature(parameters), name=name,
         unit="blockIdx.x + turn * (la_u32)apart" if loop.apart else f"blockIdx.x * {loop.turns}u + turn",
-        row=share.row, at=share.at, row_vectors=row, vectors=share.vectors, stride=paged.page_stride,
-        whole=whole, part=part, pool="const " if gathers else "", flat="" if gathers else "const ", **words,
+        rows=size, last=size - 1, heads=heads, turns=loop.turns, row=share.row, at=share.at, vectors=vectors,
+        row_vectors=vectors // size, stride=paged.page_stride, whole=whole, part=part,
+        pool="const " if gathers else "", flat="" if gathers else "const ",
+        given=", ".join([f"{'const int*' if each in lists else 'int'} {each}" for each in (*lists, *counts)]),
+        passed=", ".join((*lists, *counts)), sequence="0u" if batch is None else "all / across",
+        sequences="1" if batch is None else "sequences", lookup=_SINGLE if batch is None else _CSR.format(rows=size),
     )  # fmt: skip
-    many, lengths = (1, [paged.tokens]) if batch is None else (batch.sequences, batch.lengths)
-    segments = many * -(-most // size) * heads
+    many, tokens = (1, paged.tokens) if batch is None else (batch.sequences, int(batch.lengths.sum()))
     blocks = answer.checked_grid(
-        lambda rows: -(-share.blocks(rows) // loop.turns), max(1, segments), answer.most_blocks(found, loop.threads)
-    )
+        lambda rows: -(-share.blocks(rows) // loop.turns), max(1, many * -(-most // size) * heads),
+        answer.most_blocks(found, loop.threads),
+    )  # fmt: skip
     text = portable_prelude(target) + loop.prelude(target) + text
     kernel = KernelSource(name, text, target, loop.threads, 0, parameters)
-    sizes = (paged.tokens,) if batch is None else (many, len(paged.page_table))
-    values = (*sizes, most, paged.pages or 0, blocks)
-    moved, arrays = _moved(paged, int(sum(lengths))), _arrays(paged, direction, most, batch)
-    return IndirectKernel(kernel, blocks, what, moved, arrays, values)
+    sizes = (tokens,) if batch is None else (many, len(paged.page_table))
+    values, arrays = (*sizes, most, paged.pages or 0, blocks), _arrays(paged, direction, most, batch)
+    return IndirectKernel(kernel, blocks, _what(paged, direction, "vectors"), _moved(paged, tokens), arrays, values)
 
 
 def _by_runs(paged: Paged, direction: str, target: str, name: str) -> IndirectKernel:
-    heads, row, size = _heads(paged), _row_bytes(paged), paged.page_size * _row_bytes(paged)
-    run = page_pieces(paged)[1]
+    size, run, _ = page_pieces(paged)
+    heads, row = paged.page_bytes // size, size // paged.page_size
     parts = size // run
     tiles = answer.checked_grid(lambda pages: pages * heads * parts, len(paged.page_table), answer.MOST_BLOCKS // 8)
     gathers = direction == "gather"

@@ -19,7 +19,6 @@ from layoutalg.ground.verdict import Unknown
 from layoutalg.targets.registry import lookup, vendor_of
 from layoutalg.targets.target_model import model_of
 
-VECTOR_BYTES: Final = 16
 LOADS: Final = ("", ".cs", ".nc", ".nc.L1::no_allocate", ".nc.L1::no_allocate.L2::256B", ".L2::evict_first")
 STORES: Final = ("", ".cs", ".cg", ".L1::no_allocate", ".L2::evict_first")
 OWN_REGISTERS: Final = 16
@@ -104,13 +103,8 @@ class CopyLoop(Checked):
     ) -> tuple[str, str]:
         """Return the C statements that load a thread's vectors, and those that store them.
 
-        Args:
-            target: The target.
-            step: Vectors between those of a thread.
-            names: The pointers to its first vector.
-            each: How many it has.
-            guards: Conditions on which vector i is loaded, zero otherwise, and stored.
-            indents: Blanks before loads and stores.
+        Its vectors are ``step`` apart from the pointers on; vector i is loaded on the first guard, zero otherwise, and
+        stored on the second.
         """
         loads, stores = "", ""
         for number in range(self.each if each is None else each):

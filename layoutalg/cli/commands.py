@@ -385,7 +385,6 @@ class Gather(Options):
     mechanism: str | None = argument(
         "only plans of this mechanism", "--mechanism", choices=("registers", "shuffles", "shared")
     )
-    smem: int | None = argument("limit on shared memory in bytes (default: that of a block)", "--smem", type=_count)
     shape: Sizes | None = _extents("--shape", "extents of the tensor, if its layout does not state them: 64,64")
     index_shape: Sizes | None = _extents("--index-shape", "extents of the indices (default: those of the tensor)")
     kernel: str | None = argument(

@@ -23,8 +23,8 @@ from layoutalg.synth.indirect import gather_choice, warp_sectors
 from layoutalg.synth.indirect.choice import CHECK
 
 GATHERED = {
-    "element_bits": "--bits", "mechanism": "--mechanism", "smem_bytes": "--smem", "shape": "--shape", "axis": "--axis",
-    "index_shape": "--index-shape", "target": "--target", "length": "--length", "element_bytes": "--bits",
+    "element_bits": "--bits", "mechanism": "--mechanism", "shape": "--shape", "axis": "--axis", "target": "--target",
+    "index_shape": "--index-shape", "length": "--length", "element_bytes": "--bits",
 }  # fmt: skip
 """Arguments of the library -> options of ``gather``."""
 
@@ -99,6 +99,5 @@ def _planned(given: commands.Gather) -> GatherPlan | Unknown:
     axis = given.axis or ""
     return gather(
         first, rest[0] if rest else first, int(axis) if axis.lstrip("-").isdecimal() else axis, given.bits,
-        given.target, shape=given.shape, index_shape=given.index_shape, smem_bytes=given.smem,
-        mechanism=given.mechanism,
+        given.target, shape=given.shape, index_shape=given.index_shape, mechanism=given.mechanism,
     )  # fmt: skip

@@ -19,6 +19,7 @@ from layoutalg.ground import memory
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic
 from layoutalg.ground.picture import Shown
+from layoutalg.ground.runnable import Runnable
 from layoutalg.proofs.certify import Certificate
 from layoutalg.proofs.certify.indirect import paging as certified
 from layoutalg.proofs.groups import checked_offsets
@@ -83,7 +84,7 @@ class PageTable(Compared):
 
 
 @dataclass(frozen=True, eq=False)
-class Paged(Compared, Shown):
+class Paged(Compared, Shown, Runnable):
     """A sequence in a paged cache.
 
     Args:
@@ -290,7 +291,7 @@ class Paged(Compared, Shown):
 
 
 @dataclass(frozen=True, eq=False)
-class PagedBatch(Compared, Shown):
+class PagedBatch(Compared, Shown, Runnable):
     """Sequences in one paged cache, their tables in CSR form, as FlashInfer has them.
 
     Mathematically: the pages of sequence s are entries indptr[s] to indptr[s + 1] - 1 of one table; all are full but
@@ -317,9 +318,9 @@ class PagedBatch(Compared, Shown):
         whole = CHECK.kind(self.whole, Paged, "whole")
         used = len(whole.page_table)
         starts = checked_offsets(index_array(self.indptr, "indptr", 0, used + 1, CHECK), used, "indptr")
-        for place, bound in ((0, 0), (len(starts) - 1, used)):
-            if starts[place] != bound:
-                raise CHECK.malformed(f"indptr[{place}]", f"must be {bound}", int(starts[place]))
+        if starts[0] or starts[-1] != used:
+            place, bound = (0, 0) if starts[0] else (len(starts) - 1, used)
+            raise CHECK.malformed(f"indptr[{place}]", f"must be {bound}", int(starts[place]))
         if whole.tokens != used * whole.page_size:
             raise CHECK.malformed("whole", "must have whole pages: leave its seq_len out", whole.tokens)
         last = index_array(self.last_page_len, "last_page_len", 0, whole.page_size + 1, CHECK)
@@ -363,14 +364,15 @@ class PagedBatch(Compared, Shown):
 
         Raises: MalformedError: LA940, with the first coordinate out of range.
         """
-        number = CHECK.coordinate(sequence, "sequence", self.sequences)
-        row = CHECK.coordinate(token, "token", int(self.lengths.max(initial=0)))
-        wrong = np.asarray(row >= self.lengths[number])
+        longest = int(self.lengths.max(initial=0))
+        row, number = np.broadcast_arrays(
+            CHECK.coordinate(token, "token", longest), CHECK.coordinate(sequence, "sequence", self.sequences)
+        )
+        wrong = row >= self.lengths[number]
         if wrong.any():
-            first = int(np.argmax(wrong.reshape(-1)))
-            row, number = (np.broadcast_to(each, wrong.shape).reshape(-1)[first] for each in (row, number))
-            rule = f"must be below the {self.lengths[number]} tokens of sequence {number}"
-            raise CHECK.malformed("token", rule, int(row))
+            at = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
+            rule = f"must be below the {self.lengths[number[at]]} tokens of sequence {number[at]}"
+            raise CHECK.malformed("token", rule, int(row[at]))
         return self.whole.address(self.indptr[number] * self.whole.page_size + row, head, d)
 
     @property
