@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from layoutalg.codegen.kernels.answer import CHECK, power
 from layoutalg.codegen.kernels.turned import fields
 from layoutalg.ground.record import Checked
-from layoutalg.ground.verdict import Unknown
 from layoutalg.targets.registry import lookup, vendor_of
 from layoutalg.targets.target_model import model_of
 
@@ -81,9 +80,9 @@ class CopyLoop(Checked):
         found = lookup(target)
         if found.vendor == "amd":
             return str(self.threads)
-        file = model_of(target).limit("registers_per_block")
-        most = 1 if isinstance(file, Unknown) else int(file.value) // (self.threads * (4 * self.each + OWN_REGISTERS))
-        return f"{self.threads}, {max(1, min(found.blocks, found.threads // self.threads, most))}"
+        file: Any = model_of(target).limit("registers_per_block")
+        fit = file.value // (self.threads * (4 * self.each + OWN_REGISTERS))
+        return f"{self.threads}, {max(1, min(found.blocks, found.threads // self.threads, fit))}"
 
     def prelude(self, target: str) -> str:
         """Return the device functions that ``moves`` calls, behind ``portable_prelude``."""
