@@ -9,6 +9,7 @@ from layoutalg.codegen.kernels.gather import gather_kernel
 from layoutalg.codegen.kernels.gemm import MatmulKernel, gemm_kernel
 from layoutalg.codegen.kernels.gemm_forms import Form, forms
 from layoutalg.codegen.kernels.grouped import GroupedKernel, grouped_forms, grouped_gemm_kernel
+from layoutalg.codegen.kernels.paged import paged_kernel
 from layoutalg.codegen.kernels.ragged import RaggedKernel, ragged_copy_kernel, ragged_kernel
 from layoutalg.codegen.kernels.ragged_spans import SpanKernel, ragged_span_kernel
 from layoutalg.codegen.kernels.ragged_transpose import ragged_transpose_kernel
@@ -36,6 +37,7 @@ __all__ = [
     "grouped_forms",
     "grouped_gemm_kernel",
     "kernel_of",
+    "paged_kernel",
     "ragged_copy_kernel",
     "ragged_kernel",
     "ragged_span_kernel",
