@@ -20,10 +20,11 @@ from layoutalg.codegen.kernels import answer
 from layoutalg.codegen.kernels.answer import CHECK, MOST_EXTENT, PERSISTENT_GRID
 from layoutalg.codegen.kernels.arguments import ends
 from layoutalg.codegen.kernels.gemm_forms import LINE_BYTES
-from layoutalg.codegen.kernels.indirect import VECTOR_BYTES, IndirectKernel, index_list
+from layoutalg.codegen.kernels.indirect import IndirectKernel, index_list
 from layoutalg.codegen.kernels.schedule import GIVEN, INDEX_TYPES, MOST_GROUPS
 from layoutalg.codegen.kernels.turned import fields
 from layoutalg.codegen.portable import ELEMENT_TYPES, VECTOR_TYPES, portable_prelude
+from layoutalg.synth.indirect.choice import VECTOR_BYTES
 from layoutalg.targets.registry import vendor_of
 
 MOST_BLOCKS = 264
