@@ -126,7 +126,7 @@ __getattr__, _ = door(
 )
 
 drawn_by(lambda value: __getattr__("draw").bundle(value))  # type: ignore[attr-defined]
-kernels_by(lambda value, **options: __getattr__("codegen").kernels.kernel_of(value, **options))  # type: ignore[attr-defined]
+kernels_by(lambda *given, **options: __getattr__("codegen").kernels.kernel_of(*given, **options))  # type: ignore[attr-defined]
 
 _LATER = {
     *("AdmissibilityError", "BudgetError", "ComposedLayout", "DeviceMismatchError", "Diagnostic", "HierarchicalLayout"),
