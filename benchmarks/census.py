@@ -225,9 +225,7 @@ def drawn(space: Space, seed: int) -> Iterator[Any]:
 def asked(layout: Any, tile: tuple[int, int], dtype: str) -> dict[str, str]:
     """Return the verdict of every column: ``yes``, ``no`` or ``unknown``."""
     answers = {
-        name: la.admissible(
-            layout, name, "sm_90a", dtype, tile=tile, seconds=BUDGET_SECONDS, **OPTIONS.get(name, {})
-        )
+        name: la.admissible(layout, name, "sm_90a", dtype, tile=tile, seconds=BUDGET_SECONDS, **OPTIONS.get(name, {}))
         for name in CONSUMERS
     }
     said = {name: _said(answer) for name, answer in answers.items()}

@@ -37,6 +37,8 @@ POINTER_BITS, SHOWN = 64, 60
 FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType, functools.partial, np.ufunc)
 """Types of functions that are read as layouts."""
 CHECK = Checker("LA992", "this value is no layout")
+LIKE_LAYOUTS = ("CoordinateLayout", "Morphism", "PaddedShared", "PointSet", "Swizzle", "SymbolicLayout")
+"""Other values that texts are read as; by name, so as not to import their modules."""
 FORMS = (
     "a layout, its text, an array of element offsets, a function of coordinates with a shape, or an object with shape "
     "and strides"
@@ -88,12 +90,10 @@ def layout(value: object, shape: Sequence[int] | None = None, *, like: object = 
         >>> print(layout([[0, 2], [1, 3]]))
         a table of 4 offsets over 2x2
     """
-    found = read_written(value, shape, known=like)
-    if found.layout is None or not (isinstance(found.layout, Layout) or hasattr(type(found.layout), "no_bridge")):
-        if type(found.layout).__module__.startswith("layoutalg."):  # padded layouts, swizzles, morphisms, point sets
-            return found.layout
+    found = read_written(value, shape, known=like).layout
+    if not isinstance(found, Layout) and type(found).__name__ not in LIKE_LAYOUTS:
         raise CHECK.malformed("value", f"must be {FORMS}", value)
-    return found.layout
+    return found
 
 
 def read_written(value: object, shape: Any = None, *, known: Any = None, element_bytes: int | None = None) -> Written:
