@@ -127,7 +127,7 @@ def read_name(value: object) -> Named | None:
     if name in PATTERNS or name.startswith("along "):
         return Named(name, "".join(said), counts[0] if counts else 0)
     instruction = lds_name(name) or (name if name in FORMS else None)
-    if instruction is None or counts or (said and Named(instruction, instruction).direction != said[0]):
+    if instruction is None or counts or said:
         return None
     return Named(instruction, instruction)
 

@@ -117,11 +117,12 @@ def access_of(
         given, said_kind = given
         kind = _kind(said_kind)
     if isinstance(given, str):
-        if (said := name_of(given, "accesses")) is not None:
-            countable(said, "accesses")
-            how = said.by(element_bits, target, kind)
-            return TileAccess(named(said, _tile(tile, given), element_bits, target), how)
         head, _, tail = (part.strip() for part in given.rpartition(":"))
+        by_matrices = tail in KINDS[2:] and tail != given.strip()  # rows:ldmatrix
+        if (said := name_of(head if by_matrices else given, "accesses")) is not None:
+            countable(said, "accesses")
+            how = tail if by_matrices else said.by(element_bits, target, kind)
+            return TileAccess(named(said, _tile(tile, given), element_bits, target), how)
         if head and tail in KINDS:
             given, kind = head, tail
         given = read_written(given, None if tile is None else _tile(tile, given)).layout

@@ -522,7 +522,7 @@ def test_the_version_is_the_package_s():
 
 
 def test_every_help_has_examples_that_are_commands():
-    names = re.search(r"\{([a-z,]+)\}", command_line().format_help())[1].split(",")
+    names = re.search(r"\{([a-z_,]+)\}", command_line().format_help())[1].split(",")
     helps = [(), *((name,) for name in names), ("synth", "tensormap"), ("synth", "wgmma")]
     for words in helps:
         code, out, _ = run(*words, "--help")
