@@ -110,7 +110,7 @@ JOBS = {
                   "device_breaks", ("breaks_dev",), 400, {"mutants": 200, "seeds": 24}),
     "indirect": Job("bandwidth by granule, permutations of routed rows, copies of pages, choices, beside PyTorch",
                     "device_indirect", ("indirect_dev",), 60,
-                    {"only": ["launches", "granules", "permutations", "pages", "choices", "runs"]}),
+                    {"only": ["launches", "granules", "permutations", "pages", "choices", "runs", "loops"]}),
     "ablation": Job("layout and schedule of products and attention in three orders, beside Triton; stalls by ncu",
                     "device_ablation", ("ablation_dev",), 200, {"kinds": ["gemm", "attention"]}),
     "search": Job("every choice of a part of six spaces: the best of the first 16 beside the best of all",
