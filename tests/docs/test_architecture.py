@@ -54,7 +54,10 @@ BY_TEXT, DOORS, LATER = ("import_module", "__import__", "resolve_name"), ("door"
 
 def _called(path: Path) -> list[tuple[str, ast.Call]]:
     """The calls of a file with the last word of the function's name."""
-    calls = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
+    text = path.read_text(encoding="utf-8")
+    if not any(word in text for word in BY_TEXT + DOORS + LATER):
+        return []
+    calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
     words = ((getattr(call.func, "attr", None) or getattr(call.func, "id", ""), call) for call in calls)
     return [(word, call) for word, call in words if word in BY_TEXT + DOORS + LATER]
 
