@@ -14,7 +14,7 @@ import functools
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import resources
+from pathlib import Path
 
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import Diagnostic, RepresentabilityError
@@ -67,7 +67,7 @@ class Roofs(Record, code="LA885"):
 
 @functools.cache
 def _table() -> Mapping[str, Roofs]:
-    text = resources.files("layoutalg.targets").joinpath("roofs.json").read_text(encoding="utf-8")
+    text = Path(__file__).with_suffix(".json").read_text(encoding="utf-8")
     found = {}
     for target, entry in json.loads(text).items():
         memory, cycles = memory_costs(target), 1e-3 * entry["clock_mhz"]  # of a nanosecond
