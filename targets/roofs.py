@@ -57,6 +57,11 @@ class Roofs(Record, code="LA885"):
     copied_bytes: float
     step: float
 
+    @property
+    def evidence(self) -> str:
+        """``"assumed"`` if any number is, otherwise ``"measured"``."""
+        return "assumed" if self.assumed else "measured"
+
     def _validate(self) -> None:
         for name in self.assumed:
             CHECK.choice(name, "assumed", self.__slots__[2:])
