@@ -64,7 +64,7 @@ def _called(path: Path) -> list[tuple[str, ast.Call]]:
 
 def test_no_text_hides_an_import() -> None:
     """Only ``ground.lazy`` imports by text, the checker that stands alone: z3 and cvc5, which it may lack, and
-    ``tune --measure``: the caller's function.
+    ``tune --measure`` and ``campaign``: the caller's function.
     """
     calls = [(name, word, call) for name, path in modules().items() for word, call in _called(path)]
     by_text = {name for name, word, _ in calls if word in BY_TEXT}
