@@ -204,10 +204,10 @@ def _nvidia(text: str, target: str) -> tuple[str, bool, int] | None:
     tail = f"{vector or ''}{plain or '.b32'}"
     if tail in _WIDE and (lookup(target).compute_capability or (0, 0)) >= (10, 0):
         return f"{kind}.global{re.sub('[usf](?=[0-9]+$)', 'b', tail)}", kind == "st", _WIDE[tail]
-    name = vector_name(f"{kind}.shared{tail}")
-    if name is None:
+    shared = vector_name(f"{kind}.shared{tail}")
+    if shared is None:
         return None
-    return name.replace(".shared", ".global"), kind == "st", access_form(name).row_bits
+    return shared.replace(".shared", ".global"), kind == "st", access_form(shared).row_bits
 
 
 def _amd(text: str) -> tuple[str, bool, int] | None:

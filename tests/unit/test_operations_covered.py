@@ -68,6 +68,33 @@ REASONS = {
     "BankReport.step": "lanes that meet, tests/unit/test_bank_reports.py",
     "BankReport.assumed": "words, tests/unit/test_named_banks.py",
     "BankReport.cure": "the layout it names is counted again, tests/unit/test_named_banks.py",
+    **dict.fromkeys(
+        [
+            "layoutalg.transactions",
+            "layoutalg.ask.transactions",
+            "WarpAccess.excess",
+            *(
+                f"TransactionReport.{name}"
+                for name in (
+                    "accesses",
+                    "after",
+                    "better",
+                    "better_sectors",
+                    "bytes",
+                    "certificate",
+                    "coalesced",
+                    "evidence",
+                    "excess",
+                    "ideal",
+                    "lines",
+                    "sectors",
+                    "why",
+                    "written",
+                )
+            ),
+        ],
+        "judged by sets of bytes in tests/property/test_transactions.py",
+    ),
 }
 
 
