@@ -338,13 +338,14 @@ def _improved(report: TransactionReport, asked: Asked) -> TransactionReport | No
     best: TransactionReport | None = None
     for layout in _candidates(found, report.lane_bytes):
         clock.check("a search for registers")
-        kind = asked.instruction
         try:
-            other = _report(replace(asked, registers=layout, instruction=kind, tile=found.tile, lanes=None, warps=None))
+            other = _report(replace(asked, registers=layout, tile=found.tile, lanes=None, warps=None))
         except LayoutError:  # this vector does not fit
             continue
         if other.sectors < (best or report).sectors:
             best = other
+        if other.coalesced:
+            break
     return best
 
 
@@ -358,15 +359,23 @@ def _candidates(found: Placed, lane_bytes: int) -> Iterator[LinearLayout | CuteL
     widest = max(lane_bytes * 8, 128) // found.bits
     for vector in (size for size in (1 << bit for bit in range(widest.bit_length() - 1, -1, -1))):
         if registers % vector == 0:
-            layout = _dealt(found.tile, found.order, vector, lanes, warps, registers)
+            layout = dealt(found.tile, found.order, vector, lanes, warps, registers)
             if layout is not None:
                 yield layout
 
 
-def _dealt(
+def dealt(
     tile: tuple[int, ...], order: tuple[int, ...], vector: int, lanes: int, warps: int, registers: int
 ) -> LinearLayout | CuteLayout | None:
-    """Deal out the elements in the order of the dimensions: a vector, lanes, warps, then further registers."""
+    """Deal out the elements of a tile in the order of its dimensions: a vector, lanes, warps, then further registers.
+
+    Returns: A linear layout if all numbers are powers of two, otherwise (thread, value) to the flat coordinate; None if
+        the parts do not end where the dimensions do.
+
+    Example:
+        >>> print(dealt((6, 64), (1, 0), 4, 32, 1, 12))
+        ((16,2),(4,3)):((24,1),(6,2))
+    """
     sizes = [vector, lanes, warps, registers // vector]
     if all(size & (size - 1) == 0 for size in (*tile, *sizes)):
         bits = [(dim, 1 << bit) for dim in order for bit in range(tile[dim].bit_length() - 1)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from math import prod
 from typing import Any
 
@@ -105,6 +106,7 @@ def test_reports_count_what_sets_of_bytes_say(
 ) -> None:
     counts, size = question["counts"], SIZES[tensor.dtype]
 
+    @cache
     def where(element: judge.Element) -> set[int]:
         register, lane, warp = element
         at = question["table"][register + counts[0] * (lane + 32 * warp)]
