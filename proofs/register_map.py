@@ -131,7 +131,7 @@ def read_registers(
     if not isinstance(layout, CuteLayout | ComposedLayout):
         return _by_axes(layout, lanes, warps, wave)
     if lanes is not None or warps is not None:
-        raise CHECK.malformed("lanes", "must be None for a thread-value layout", lanes or warps)
+        raise CHECK.malformed("lanes", "must be None for a thread-value layout", warps if lanes is None else lanes)
     return [_thread_value(layout, wave)], None
 
 

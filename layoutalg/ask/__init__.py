@@ -1,4 +1,4 @@
-"""Questions: bank conflicts, transactions, which shared layout to use, what a layout or plan does."""
+"""Questions: bank conflicts, which shared layout to use, what a layout or plan does."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def placed(asked: Asked) -> Placed:
         return _in_layout(asked, wave)
     source = tensor_of(tensor, asked.registers)
     bits = DTYPES[source.dtype].bits
-    if asked.element_bits not in (None, bits):
+    if asked.element_bits is not None and CHECK.integer(asked.element_bits, "element_bits") != bits:
         raise CHECK.malformed("element_bits", f"must be {bits} like the tensor's {source.dtype}", asked.element_bits)
     if bits not in BITS:
         raise CHECK.malformed("tensor", "must have elements of 4 to 128 bits, a power of two", source.dtype)
