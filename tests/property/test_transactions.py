@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from functools import cache
 from math import prod
@@ -13,6 +14,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import layoutalg as la
+from layoutalg.cli import main
 from layoutalg.proofs import checker
 from layoutalg.targets.global_memory import instruction, requested, touched
 from layoutalg.targets.nvidia import tensormap
@@ -297,6 +299,11 @@ def test_reports_in_words_pictures_and_documents() -> None:
     assert la.draw.svg(report).count("<title>") > 32 * 32
     assert "image/svg+xml" in report._repr_mimebundle_()
     assert report.to_json()["sectors"] == 32
+    told = la.explain(report)
+    assert told["transactions"] == {"sectors": 32, "lines": 32, "ideal": 8, "coalesced": False}
+    assert told["why"] == report.why
+    filled = la.suggest(((512, 512), None, "bf16"), (64, 64), ["ldmatrix.x4"], fill="threads").best
+    assert "loaded by 16 ld.global.v4.b32, 256 sectors, the fewest" in filled.why
     cured = la.transactions("(32,8):(1,32)", ((4096, 8), "f32"), "ld.global.b32", tile=(32, 8))
     assert cured.better is not None
     assert cured.after is not None
@@ -305,3 +312,13 @@ def test_reports_in_words_pictures_and_documents() -> None:
     assert partial.notes == ("48 of 128 elements are out of bounds and not accessed",)
     assert partial.sectors == 20
     assert partial.worst_bytes[20:] == (None,) * 12
+
+
+def test_the_command_answers_as_the_library(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["transactions", ROWS, "1000,196", "store", "--tile", "32,8", "--origin", "0,8%16", "--json"]) == 0
+    asked = la.transactions(ROWS, la.Tensor((1000, 196)), "store", origin=(0, (8, 16)), tile=(32, 8))
+    assert json.loads(capsys.readouterr().out) == asked.to_json()
+    assert main(["transactions", "(64,4):(1,64)", "(64,4):(1024,1)", "--bits", "32", "--target", "gfx942"]) == 0
+    assert capsys.readouterr().out.startswith("1 x global_load_dwordx4: 64 sectors of 128 bytes where 8 would")
+    assert main(["transactions", ROWS, "(64,64):(64,1)", "--dtype", "f32"]) == 64
+    assert "must be extents" in capsys.readouterr().err
