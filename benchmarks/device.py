@@ -120,6 +120,8 @@ JOBS = {
                    {"kinds": ["windows", "plain", "engine", "gathers", "staging"]}),
     "ragged": Job("ragged copies and transposes, every byte, beside a dense copy; what clipped maps rely on",
                   "device_ragged", ("ragged_dev",), 200, {"made": "build/ragged.pickle"}),
+    "spans": Job("ragged copies of small groups by boxes and by vectors, every byte, beside dense copies",
+                 "device_spans", (), 200, {"made": "build/spans.pickle"}),
     "grouped": Job("products of ragged groups, beside a padded batched product and PyTorch's grouped one",
                    "device_grouped", ("grouped_dev",), 40),
 }  # fmt: skip

@@ -11,6 +11,7 @@ from layoutalg.codegen.kernels.gemm_forms import Form, forms
 from layoutalg.codegen.kernels.grouped import GroupedKernel, grouped_forms, grouped_gemm_kernel
 from layoutalg.codegen.kernels.paged import paged_kernel
 from layoutalg.codegen.kernels.ragged import RaggedKernel, ragged_copy_kernel, ragged_kernel
+from layoutalg.codegen.kernels.ragged_spans import SpanKernel, ragged_span_kernel
 from layoutalg.codegen.kernels.ragged_transpose import ragged_transpose_kernel
 from layoutalg.codegen.kernels.runnable import kernel_of
 from layoutalg.codegen.kernels.schedule import schedule_kernel
@@ -27,6 +28,7 @@ __all__ = [
     "GroupedKernel",
     "MatmulKernel",
     "RaggedKernel",
+    "SpanKernel",
     "attention_kernel",
     "copy_kernel",
     "forms",
@@ -38,6 +40,7 @@ __all__ = [
     "paged_kernel",
     "ragged_copy_kernel",
     "ragged_kernel",
+    "ragged_span_kernel",
     "ragged_transpose_kernel",
     "schedule_kernel",
     "staging_kernel",
