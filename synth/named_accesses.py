@@ -175,7 +175,7 @@ def _unknown(text: str, head: str, argument: str) -> MalformedError:
     if head in _INSTEAD:
         because = f"nothing is called {shown(text)}; use {_INSTEAD[head]}"
     elif head.startswith(("ld.global", "st.global", "ldg", "global_", "buffer_")) and "lds" not in head:
-        because = f"{head} moves global memory, which has sectors and lines in place of banks"
+        because = f"{head} moves global memory, which has sectors in place of banks: ask layoutalg.transactions"
     elif read_name(head) is not None:
         because = f"{shown(text)} says more than {head}; only :load, :store or elements per lane (rows:4) may follow"
     elif (forms := [name for name in FORMS if name.startswith(f"{head}.")]) and head in CONSUMERS:

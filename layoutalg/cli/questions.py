@@ -15,7 +15,7 @@ from layoutalg.cli import commands
 from layoutalg.cli.answers import PROVED, REFUTED, UNKNOWN
 from layoutalg.cli.files import read_text
 from layoutalg.cli.inputs import as_options, read_subject, texts_of, written_in
-from layoutalg.cli.output import answer_file, put_into, say, say_answer, say_json
+from layoutalg.cli.output import Steps, answer_file, put_into, say, say_answer, say_json
 from layoutalg.codegen.conversion import conversion_kernel
 from layoutalg.codegen.kernels.spaces import gemm_space
 from layoutalg.codegen.measure import MeasureGemm
@@ -23,16 +23,17 @@ from layoutalg.ground import clock
 from layoutalg.ground.document import Reader, load_json, malformed
 from layoutalg.ground.errors import MalformedError
 from layoutalg.ground.verdict import Unknown
-from layoutalg.proofs.dtypes import element_type, read_dtype
+from layoutalg.proofs.dtypes import dtype_name, element_type, read_dtype, stated_type
 from layoutalg.proofs.ragged import RaggedFamily
 from layoutalg.proofs.smem import shared_tile
-from layoutalg.proofs.tensor import tensor_of
+from layoutalg.proofs.tensor import BASE_ALIGN_BYTES, Tensor, tensor_of
 from layoutalg.synth.admission import admissible
 from layoutalg.synth.conversions import conversion
 from layoutalg.synth.factor import factorise
 from layoutalg.synth.paddings import padding
 from layoutalg.synth.ragged import ragged
 from layoutalg.synth.search import Trial, Tuned, tune
+from layoutalg.synth.search.campaign import run_campaign as run_cases
 from layoutalg.synth.search.workers import workers
 from layoutalg.synth.swizzles import swizzle
 from layoutalg.synth.tensormap import InadmissibleError
@@ -50,7 +51,11 @@ ARGUMENTS = {
 TAKEN_AS = {"align_bytes": "align", "seconds": "budget"}
 TAKEN = {"layout", "consumer", "target", "dtype", "tile", *TAKEN_AS}
 """Arguments of ``admissible`` that the command has under its own options."""
+SIZES = re.compile(r"[0-9]{1,18}(,[0-9]{1,18})*")
+"""Extents of a tensor, in place of a layout."""
 _WORDS: Mapping[str, object] = {"true": True, "false": False, "null": None}
+CAMPAIGNS = ("ragged", "indirect")
+"""Functions of ``layoutalg.testing.campaigns``."""
 COPIES = 24
 """Copies that are shown as text."""
 MAP_SIZES = (64, 128)
@@ -111,6 +116,25 @@ def run_banks(given: commands.Banks) -> int:
         _draw_and_say(
             found, file, given.json, "\n".join([str(found), found.why, found.map_text]) if given.why else None
         )
+    return PROVED
+
+
+def run_transactions(given: commands.Transactions) -> int:
+    """Print the sectors and lines of an access to global memory."""
+    with clock.within(given.budget), answer_file(given.picture) as file:
+        clock.check("a question")
+        registers, text = texts_of([given.registers, given.tensor], ["registers", "tensor"])
+        tensor: Any = text
+        if SIZES.fullmatch(text.strip()):
+            dtype = dtype_name(stated_type(given.dtype, registers).name)
+            tensor = Tensor(tuple(map(int, text.split(","))), given.stride, dtype, given.align or BASE_ALIGN_BYTES)
+        elif (wrong := given.stride or given.dtype or given.align) is not None:
+            raise malformed("tensor", "must be extents for --stride, --dtype and --align", wrong)
+        with as_options(ARGUMENTS | {"origin": "--origin"}):
+            found = ask.transactions(
+                registers, tensor, given.instruction, given.target, given.bits, origin=given.origin, tile=given.tile
+            )
+        _draw_and_say(found, file, given.json)
     return PROVED
 
 
@@ -294,7 +318,9 @@ def run_tune(given: commands.Tune) -> int:
         space = gemm_space((m, n, k), given.dtype, given.target)
     if given.measure is not None:
         measure = (
-            MeasureGemm((m, n, k), given.dtype, given.target) if given.measure == "gpu" else _measure(given.measure)
+            MeasureGemm((m, n, k), given.dtype, given.target)
+            if given.measure == "gpu"
+            else _named("--measure", given.measure)
         )
         with as_options({"dask": "--dask"}), workers(dask=given.dask) as executor:
             say_answer(tune(space, measure, executor, given.database, given.top), given.json)
@@ -308,13 +334,28 @@ def run_tune(given: commands.Tune) -> int:
     return PROVED
 
 
-def _measure(text: str) -> Callable[[dict[str, Any]], float]:
+def run_campaign(given: commands.Campaign) -> int:
+    """Run random cases and print those that go wrong; a campaign that the time limit cut is undecided."""
+    if ":" not in given.name and given.name not in CAMPAIGNS:
+        raise malformed("NAME", f"must be {', '.join(CAMPAIGNS)} or MODULE:FUNCTION", given.name)
+    case = _named("NAME", given.name if ":" in given.name else f"layoutalg.testing.campaigns:{given.name}")
+    options = {"plans": "--plans", "workers": "--workers", "dask": "--dask", "seed": "--seed"}
+    with as_options(options):
+        found = run_cases(
+            given.name, case, given.plans, given.seed, jobs=given.workers, dask=given.dask, seconds=given.budget,
+            progress=Steps(given.plans).done,
+        )  # fmt: skip
+    say_answer(found, given.json)
+    return REFUTED if found.wrong else PROVED if found.done == found.asked else UNKNOWN
+
+
+def _named(option: str, text: str) -> Callable[[Any], Any]:
     """Return the function MODULE:FUNCTION; modules of the working directory count."""
     sys.path.insert(0, "")
     try:
-        found: Callable[[dict[str, Any]], float] = pkgutil.resolve_name(text)
+        found: Callable[[Any], Any] = pkgutil.resolve_name(text)
     except (ImportError, AttributeError, ValueError) as error:
-        raise malformed("--measure", f"must be MODULE:FUNCTION ({error})", text) from None
+        raise malformed(option, f"must be MODULE:FUNCTION ({error})", text) from None
     finally:
         sys.path.remove("")
     return found

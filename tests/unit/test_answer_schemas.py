@@ -51,6 +51,7 @@ from layoutalg.synth.im2col import synthesize_im2col
 from layoutalg.synth.indirect import paged_choice
 from layoutalg.synth.rewrite import rewrite
 from layoutalg.synth.search import Trial, Tuned
+from layoutalg.synth.search.campaign import Campaign, Counterexample
 from layoutalg.synth.solving import AtLeast, Multiple, least_padding, least_repairs, map_conflicts, nearest_map
 from layoutalg.synth.swizzles import swizzle
 from layoutalg.targets import model_of
@@ -140,12 +141,15 @@ def answers() -> Iterator[Any]:
     yield Lifetimes.of([("s", "allocate", "page 0"), ("s", "use", "page 0")])
     yield paged_choice(Paged([3, 1], 16, 8, 128, 2))
     yield la.banks(mma_operand("A", (16, 16), (1, 1), 2), "(16,16):(16,1)")
+    for rows in (20, 32):
+        yield la.transactions("(32,4):(1,32)", ((rows, 2048), "bf16"), tile=(32, 4))
     for other in ("(2,2):(1,2)", "(2,2):(2,1)"):
         yield la.equivalent(la.parse("4:1"), la.parse(other))
     yield la.certify.equality(la.parse("4:1"), la.parse("(2,2):(1,2)"))
     yield Broken("STRIDE_ALIGN", "a pitch is not a multiple of 16 bytes", {"coordinate": (1, 0)})
     yield ProductReport("host", None, (64, 64, 64), (0, 1, 2.0, 3.0), "", 0.25)
     yield ValidationReport("host", "", None, ((0, 0),), 8192, None, None, 0.5)
+    yield Campaign("ragged", 1, 20, 16, (Counterexample(7, "rows are missed or repeated"),), 0.5)
     yield Tuned(
         (Trial({"rows": 64}, 2.0, "mma", 1.5), Trial({"rows": 128}, 3.0, "hbm", None, "no such register", True)), 2, 1
     )
