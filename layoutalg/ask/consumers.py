@@ -35,6 +35,7 @@ from layoutalg.synth.wgmma import OperandProblem
 from layoutalg.synth.wgmma.plan import find
 from layoutalg.synth.wgmma.refusal import refusal
 from layoutalg.targets.banks import AMD_RULES, Access, bank_model, nvidia_access
+from layoutalg.targets.consumers import head_of
 from layoutalg.targets.lds_rules import lds_name
 from layoutalg.targets.nvidia import wgmma
 from layoutalg.targets.nvidia.accesses import AccessForm, access_form, full_name
@@ -134,8 +135,10 @@ def consumer_of(value: object, target: str) -> Consumer:
         return Consumer(str(said), partial(_by_name, said, target=target))
     if name in WIDTHS and registers is None:
         return Consumer(name, lambda tile: _by_lds(name, target, tile.places, element_bytes(tile.dtype)))
-    if registers is None and (said := name_of(value, "consumers")) is not None:
-        countable(said, "consumers")
+    if registers is None:
+        said = read_name(value) if head_of(name) else name_of(value, "consumers")
+        if said is not None:
+            countable(said, "consumers")
     try:
         access, form = nvidia_access(name), access_form(name)
     except MalformedError:
