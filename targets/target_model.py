@@ -156,8 +156,8 @@ class TargetModel:
             >>> model_of("gfx942").register_excess(1024, 64)
             '1024 registers per thread, gfx942 has 512'
         """
-        words = CHECK.integer(words, "words", 0)
-        threads = CHECK.integer(threads, "threads", 1)
+        words = CHECK.integer(words, "words", 0, 2**32)
+        threads = CHECK.integer(threads, "threads", 1, 2**32)
         target = self.target
         room = REGISTERS_PER_BLOCK if target.vendor == "nvidia" else (target.file_kib << 10) // 4
         if words > target.registers:
