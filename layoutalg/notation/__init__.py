@@ -5,8 +5,8 @@ Notation: the beginning of the text determines the family. ``F2[`` is a linear l
 arrow, a point set, both read by ISL. An axis and its digits, ``lane 8:2``, or a box of named axes, ``[lane:8]``, begin
 a hierarchical layout (``layoutalg.hierarchy.notation``). ``#``, ``tensor<`` and ``!ttg.memdesc<`` begin Triton
 attributes and types (``layoutalg.notation.ttgir``), ``gl.BlockedLayout(`` a Gluon constructor
-(``layoutalg.notation.gluon``), ``[[ T0:0`` and ``Warp0:`` Triton's layout pictures (``layoutalg.notation.views``). Text
-with ``-->`` is a morphism (``layoutalg.cute.notation``). Everything else is CuTe notation
+(``layoutalg.notation.gluon``), ``[[ T0:0`` and ``Warp0:`` Triton's layout pictures (``layoutalg.notation.views``),
+``TiledCopy`` and ``TiledMMA`` what CuTe prints of these (``layoutalg.notation.tiled``). Text with ``-->`` is a morphism (``layoutalg.cute.notation``). Everything else is CuTe notation
 (``layoutalg.notation.printout``). docs/notation.md lists every form with its unit.
 
 Implementation notes: readers are imported where needed, so that reading a CuTe layout loads no other family.
@@ -27,6 +27,10 @@ NAME_AHEAD = r"[^\s\d!-/:-@\[-^`{-\x7f][^\s!-/:-@\[-^`{-\x7f]*"
 TTGIR_AHEAD = re.compile(r"\s*(?:#|//|module\b|!(?:ttg|tt)\.memdesc<|tensor<\d)")
 VIEW_AHEAD = re.compile(r"\s*(?:\[\[?\s*(?:B\d+:\s*)?T\s*\d+:\s*\d|(?:Block\d+:\s*)?Warp\s*\d+:)")
 GLUON_AHEAD = re.compile(r"(?:[A-Za-z_]\w*\s*\.\s*){0,8}[A-Za-z_]\w*Layout\s*\(")
+TILED_AHEAD = re.compile(
+    r"\s*(?://|\#)?[ \t]*(?:[A-Za-z_]\w*\s*[:=]\s*)?"
+    r"(?:Tiled\s?(?:Copy|MMA|Mma)|Thr(?:Copy|MMA|Mma)|Copy[_ ]Atom|MMA[_ ]Atom)[ \t]*(?:\r?\n|$)"
+)
 HIERARCHY_AHEAD = re.compile(rf"\s*(?:{NAME_AHEAD}\s+[-(\d]|\[[^\]]*:|\[\s*\]\s*[^\s-])")
 """An axis with its digits, a box of axes with extents, or an empty box not followed by an arrow."""
 READ_AS = {
@@ -42,8 +46,9 @@ def parse(text: str, shape: Any = None) -> Any:
     """Return the value written as ``text``.
 
     Args:
-        text: The ``str`` of a value of any family; what CuTe C++ and the CuTe DSL print, and C++ types; attributes,
-            types and definitions of TTGIR; Gluon constructors. At most 100,000 characters.
+        text: The ``str`` of a value of any family; what CuTe C++ and the CuTe DSL print, tiled copies and matrix
+            instructions as well, and C++ types; attributes, types and definitions of TTGIR; Gluon constructors. At
+            most 100,000 characters.
         shape: Tensor sizes, outermost dimension first, for an attribute without sizes.
 
     Returns:
@@ -75,7 +80,7 @@ def parse(text: str, shape: Any = None) -> Any:
 
 def takes_shape(text: str) -> bool:
     """Return whether a text is Triton or Gluon notation, which may need the tensor's shape."""
-    return bool(TTGIR_AHEAD.match(text) or GLUON_AHEAD.match(text.lstrip()))
+    return bool(TTGIR_AHEAD.match(text) or GLUON_AHEAD.match(text.lstrip())) and not TILED_AHEAD.match(text)
 
 
 def parse_tile(text: str, shape: Any = None, known: Any = None) -> Any:
@@ -105,6 +110,10 @@ def parse_tile(text: str, shape: Any = None, known: Any = None) -> Any:
 
 def _parsed(text: str, shape: Any) -> Any:
     start = text.lstrip() if isinstance(text, str) and len(text) <= NOTATION_CHARACTERS else ""
+    if TILED_AHEAD.match(start):
+        from layoutalg.notation.tiled import read_tiled
+
+        return read_tiled(text)
     if TTGIR_AHEAD.match(text if isinstance(text, str) else ""):
         from layoutalg.notation.ttgir import parse_ttgir
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 import numpy as np
 
 from layoutalg.cute.swizzle import ComposedLayout, Swizzle
-from layoutalg.ground.errors import LayoutError, shown
+from layoutalg.ground.errors import Diagnostic, LayoutError, MalformedError, shown
 from layoutalg.ground.listed import listed
 from layoutalg.notation import GLUON_AHEAD, parse_tile, takes_shape
 from layoutalg.notation.printout import ELEMENT, Printout, read_printout
@@ -76,14 +76,23 @@ def read_written(value: object, shape: Any = None, *, known: Any = None, element
             return _of_printout(read_printout(value), value)
         if element_bytes is not None:
             value = _BYTE_SWIZZLE.sub(lambda found: _recast(found, element_bytes), value)
-        return replace(stated(value), layout=parse_tile(value, shape, known))
+        return replace(stated(value), layout=_single(parse_tile(value, shape, known)))
     if isinstance(value, Written):
         return value
     if isinstance(value, np.ndarray | list):
         return Written(listed(value))
     if isinstance(value, Printout):
         return _of_printout(value)
-    return replace(stated(value), layout=value.layout()) if _is_type(value) else Written(value)
+    return replace(stated(value), layout=value.layout()) if _is_type(value) else Written(_single(value))
+
+
+def _single(value: Any) -> Any:
+    """Return a value that is no tiled copy or matrix instruction, which has several layouts."""
+    if type(value).__name__ != "PrintedTiling":  # by name, so as not to import its module
+        return value
+    names = ", ".join(f".layouts[{name!r}]" for name in value.layouts)
+    because = f"it has several (thread, value) layouts: pass one of {names} of what layoutalg.parse returns"
+    raise MalformedError(Diagnostic("LA802", "not a single layout", (str(value).partition("\n")[0],), because))
 
 
 def is_written(value: object) -> bool:
