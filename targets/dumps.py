@@ -29,6 +29,7 @@ from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import Diagnostic, MalformedError
 from layoutalg.ground.limits import NOTATION_CHARACTERS
 from layoutalg.ground.text import caret
+from layoutalg.targets.model import fact
 
 CHECK = Checker("LA989", "the dump cannot be read")
 WHOLE = 64
@@ -52,7 +53,7 @@ _TOKEN = re.compile(rf"[^{_SEPARATORS}]+")
 _DIGITS = re.compile(r"(0[xX])?([0-9a-fA-F]+)$")
 _NUMBER = re.compile(r"(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|([0-9]+))(?:[uU]?(?:ll|LL|[lL])?|(?:ll|LL|[lL])[uU])$")
 _REPEATS = re.compile(r"<repeats\s+([0-9]{1,6})\s+times>")
-_HEAD = re.compile(r"[{]\s*(?:[{]|\w+\s*=\s*[{]|0[xX][0-9a-fA-F]|[0-9]+\s*[,}])")
+_HEAD = re.compile(r"[{]\s*(?:[{]|\w+\s*=\s*[{]|0[xX][0-9a-fA-F]|[0-9][0-9a-zA-Z']*\s*[,}<])")
 _ELEMENTS = (
     (r"(?:u?int8_t|char|byte|uchar|u8)\b", 1),
     (r"(?:u?int16_t|short|ushort|u16)\b", 2),
@@ -63,7 +64,7 @@ _ELEMENTS = (
 WIDTHS = (1, 2, 4, 8)
 
 
-@dataclass(frozen=True, slots=True)
+@fact("LA374")
 class Reading:
     """One meaning of a text.
 
@@ -151,8 +152,10 @@ def readings(text: str, sizes: Sequence[int]) -> tuple[Reading, ...]:
     return _digits(text, groups, sizes, "digits")
 
 
-def _other_size(found: str, sizes: Sequence[int]) -> MalformedError:
-    needed = ", or ".join(f"{2 * size} hexadecimal digits ({size} bytes)" for size in sizes)
+def _other_size(found: str, sizes: Sequence[int], width: int = 0) -> MalformedError:
+    """Return the error of a text with these digits, or with numbers of ``width`` bytes."""
+    counted = [f"{size // width} of these" if width else f"{2 * size} hexadecimal digits" for size in sizes]
+    needed = ", or ".join(f"{count} ({size} bytes)" for count, size in zip(counted, sizes, strict=True))
     return MalformedError(Diagnostic(CHECK.code, CHECK.what, ("text",), f"found {found}, needed {needed}"))
 
 
@@ -370,7 +373,7 @@ def _numbers(groups: Sequence[_Group], sizes: Sequence[int], form: str, element:
             found.setdefault(raw, Reading(raw, f"{form}: {len(groups)} numbers of {8 * width} bits{end}"))
     if not found:
         width = element or padded or -(-max((group.value.bit_length() for group in groups), default=0) // 8)
-        raise _other_size(f"{len(groups)} numbers of {8 * width} bits", sizes)
+        raise _other_size(f"{len(groups)} numbers of {8 * width} bits", sizes, width)
     return tuple(found.values())
 
 

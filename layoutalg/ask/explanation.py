@@ -23,7 +23,8 @@ from layoutalg.ground.limits import PLAN_SECONDS
 from layoutalg.ground.picture import Shown
 from layoutalg.ground.polynomial import product_of
 from layoutalg.ground.polynomial_text import polynomial
-from layoutalg.notation import TILED_AHEAD, TTGIR_AHEAD, parse
+from layoutalg.notation import TTGIR_AHEAD, parse
+from layoutalg.notation.printout import TILED_AHEAD
 from layoutalg.notation.tiled import PrintedTiling, read_tiled
 from layoutalg.notation.ttgir import TensorType, layouts_of
 from layoutalg.notation.written import is_written, read_written, unit_hint

@@ -6,8 +6,9 @@ arrow, a point set, both read by ISL. An axis and its digits, ``lane 8:2``, or a
 a hierarchical layout (``layoutalg.hierarchy.notation``). ``#``, ``tensor<`` and ``!ttg.memdesc<`` begin Triton
 attributes and types (``layoutalg.notation.ttgir``), ``gl.BlockedLayout(`` a Gluon constructor
 (``layoutalg.notation.gluon``), ``[[ T0:0`` and ``Warp0:`` Triton's layout pictures (``layoutalg.notation.views``),
-``TiledCopy`` and ``TiledMMA`` what CuTe prints of these (``layoutalg.notation.tiled``). Text with ``-->`` is a morphism (``layoutalg.cute.notation``). Everything else is CuTe notation
-(``layoutalg.notation.printout``). docs/notation.md lists every form with its unit.
+``TiledCopy`` and ``TiledMMA`` what CuTe prints of these (``layoutalg.notation.tiled``). Text with ``-->`` is a morphism
+(``layoutalg.cute.notation``). Everything else is CuTe notation (``layoutalg.notation.printout``). docs/notation.md lists
+every form with its unit.
 
 Implementation notes: readers are imported where needed, so that reading a CuTe layout loads no other family.
 """
@@ -21,16 +22,12 @@ from typing import Any
 from layoutalg.cute.notation import parse_morphism
 from layoutalg.ground.errors import Diagnostic, MalformedError
 from layoutalg.ground.limits import NOTATION_CHARACTERS
-from layoutalg.notation.printout import read_printout
+from layoutalg.notation.printout import TILED_AHEAD, read_printout
 
 NAME_AHEAD = r"[^\s\d!-/:-@\[-^`{-\x7f][^\s!-/:-@\[-^`{-\x7f]*"
 TTGIR_AHEAD = re.compile(r"\s*(?:#|//|module\b|!(?:ttg|tt)\.memdesc<|tensor<\d)")
 VIEW_AHEAD = re.compile(r"\s*(?:\[\[?\s*(?:B\d+:\s*)?T\s*\d+:\s*\d|(?:Block\d+:\s*)?Warp\s*\d+:)")
 GLUON_AHEAD = re.compile(r"(?:[A-Za-z_]\w*\s*\.\s*){0,8}[A-Za-z_]\w*Layout\s*\(")
-TILED_AHEAD = re.compile(
-    r"\s*(?://|\#)?[ \t]*(?:[A-Za-z_]\w*\s*[:=]\s*)?"
-    r"(?:Tiled\s?(?:Copy|MMA|Mma)|Thr(?:Copy|MMA|Mma)|Copy[_ ]Atom|MMA[_ ]Atom)[ \t]*(?:\r?\n|$)"
-)
 HIERARCHY_AHEAD = re.compile(rf"\s*(?:{NAME_AHEAD}\s+[-(\d]|\[[^\]]*:|\[\s*\]\s*[^\s-])")
 """An axis with its digits, a box of axes with extents, or an empty box not followed by an arrow."""
 READ_AS = {

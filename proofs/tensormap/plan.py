@@ -102,22 +102,18 @@ class TensorMapPlan(Claim):
         """Return the 128 bytes for a tensor at an address.
 
         Args:
-            base_address: Byte address of the tensor's allocation, of the alignment that the problem states.
+            base_address: Byte address of the tensor's allocation.
 
         Raises: MalformedError: LA372. TargetRuleError: LA307, with the rule that the address breaks.
 
         Example:
             >>> import layoutalg as la
             >>> plan = la.tensormap(((1024, 512), None, "bf16"), (64, 64))
-            >>> plan.encode(0x7f0000001000)[:8].hex(), plan.encode() == plan.raw
-            ('001000007f000000', True)
+            >>> plan.encode(0x7F0000001000)[:8].hex(), plan.encode() == plan.raw
+            ('00100000007f0000', True)
         """
         at = integer("base_address", base_address, 0) + self.tensor_map.base_address
-        raw = hardware.encode(replace(self.tensor_map, base_address=at), target=self.problem.arch)
-        if base_address % self.problem.base_align_bytes:
-            rule = f"must be a multiple of {self.problem.base_align_bytes}, the base_align_bytes of the problem"
-            raise malformed("base_address", rule, base_address)
-        return raw
+        return hardware.encode(replace(self.tensor_map, base_address=at), target=self.problem.arch)
 
     def with_changes(self, **changes: object) -> TensorMapPlan:
         """Return a copy with some fields replaced and checked; an address is an argument of ``encode``."""
