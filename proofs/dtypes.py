@@ -18,7 +18,8 @@ from layoutalg.ground.document import Reader
 from layoutalg.ground.errors import MalformedError, shown
 from layoutalg.ground.record import Checked
 from layoutalg.notation.written import stated
-from layoutalg.targets.nvidia.tensormap import DTYPES, PLAIN_DTYPES, enumerated
+from layoutalg.targets.nvidia.tensormap import DTYPES, PLAIN_DTYPES
+from layoutalg.targets.nvidia.tensormap.fields import enumerated
 
 CHECK = Checker("LA375", "invalid tensor")
 

@@ -27,7 +27,7 @@ from layoutalg.ground.recognize import Departure, strided
 from layoutalg.ground.record import Checked
 from layoutalg.proofs.tensormap.swizzle import XORS, swizzled
 from layoutalg.proofs.tile_map import CHECK, check_modes, extents_of, layout_of, offsets
-from layoutalg.targets.nvidia.tensormap import enumerated
+from layoutalg.targets.nvidia.tensormap.fields import enumerated
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 TABLE_ELEMENTS = 2**20

@@ -41,6 +41,7 @@ from layoutalg.targets.dumps import is_dump
 from layoutalg.targets.layouts.padding import PaddedShared
 from layoutalg.targets.nvidia import tcgen05, wgmma
 from layoutalg.targets.nvidia import tensormap as hardware
+from layoutalg.targets.nvidia.tensormap.texts import is_call
 from layoutalg.targets.registry import TARGETS
 
 _CHECK = Checker("LA414", "this cannot be explained")
@@ -129,7 +130,7 @@ banks("ldmatrix", "(32,4):(4,1)")
     if isinstance(value, str):
         if found := _MATRIX.fullmatch(value):
             return _matrix(int(found[1], 16), target)
-        if hardware.is_call(value):
+        if is_call(value):
             return _called(value, target)
         if is_dump(value):
             reading = hardware.read_map(value, target)

@@ -21,7 +21,7 @@ from layoutalg.notation import parse
 from layoutalg.notation.written import Written, read_written
 from layoutalg.proofs.dtypes import stated_type
 from layoutalg.targets.dumps import is_dump
-from layoutalg.targets.nvidia.tensormap import is_call
+from layoutalg.targets.nvidia.tensormap.texts import is_call
 
 _JSON = re.compile(r"""\s*(?:$|\{\s*(?:["'}]|$)|"|(?:null|true|false|-?(?:NaN|Infinity|[0-9.eE+]+))\s*$)""")
 """The beginning of a JSON object, string, number or word that no notation shares."""

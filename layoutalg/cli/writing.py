@@ -30,7 +30,8 @@ from layoutalg.proofs.dtypes import stated_type
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.proofs.wgmma import OperandPlan
 from layoutalg.synth.admission import admissible
-from layoutalg.targets.nvidia.tensormap import TensorMap, decode, diagnose, is_call, read_map, violations
+from layoutalg.targets.nvidia.tensormap import TensorMap, decode, diagnose, read_map, violations
+from layoutalg.targets.nvidia.tensormap.texts import is_call
 
 PICTURE, EMITTED = "layoutalg/picture/1", "layoutalg/emitted/1"
 PRODUCT_OPTIONS = ("dtype", "result", "form", "major_a", "major_b")

@@ -54,10 +54,12 @@ class MmaAtom:
         for extent in self.shape:
             if integer(extent, "shape", "LA179") < 1:
                 raise malformed("shape", "must be extents of at least 1", self.shape, "LA179")
-        for name, dims in OPERANDS.items():
-            layout, size = getattr(self, name), self.shape[dims[0]] * self.shape[dims[1]]
+        for name in OPERANDS:
+            layout = getattr(self, name)
             if not isinstance(layout, CuteLayout) or layout.rank != 2:
                 raise malformed(name, "must be a CuteLayout with two modes, threads and values", layout, "LA179")
+        for name, dims in OPERANDS.items():
+            layout, size = getattr(self, name), self.shape[dims[0]] * self.shape[dims[1]]
             if layout[0].size != self.C[0].size or layout.cosize > size or any(stride < 0 for _, stride in layout.flat):
                 rule = f"must map {self.C[0].size} threads to elements below {size}"
                 raise malformed(name, rule, str(layout), "LA179")
@@ -133,7 +135,7 @@ class TiledMMA:
         Laws: of the values of all threads each element of the tile occurs as often as the instruction and the threads
             along the third dimension share it.
         """
-        if name not in OPERANDS:
+        if not isinstance(name, str) or name not in OPERANDS:
             raise malformed("name", f"must be one of {', '.join(OPERANDS)}", name, "LA179")
         dims, where = OPERANDS[name], f"TiledMMA({self.threads}, ...).operand({name!r})"
         counted = right_inverse(self.threads)

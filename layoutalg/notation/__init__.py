@@ -7,8 +7,8 @@ a hierarchical layout (``layoutalg.hierarchy.notation``). ``#``, ``tensor<`` and
 attributes and types (``layoutalg.notation.ttgir``), ``gl.BlockedLayout(`` a Gluon constructor
 (``layoutalg.notation.gluon``), ``[[ T0:0`` and ``Warp0:`` Triton's layout pictures (``layoutalg.notation.views``),
 ``TiledCopy`` and ``TiledMMA`` what CuTe prints of these (``layoutalg.notation.tiled``). Text with ``-->`` is a morphism
-(``layoutalg.cute.notation``). Everything else is CuTe notation (``layoutalg.notation.printout``). docs/notation.md lists
-every form with its unit.
+(``layoutalg.cute.notation``). Everything else is CuTe notation (``layoutalg.notation.printout``). docs/notation.md
+lists every form with its unit.
 
 Implementation notes: readers are imported where needed, so that reading a CuTe layout loads no other family.
 """

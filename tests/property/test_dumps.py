@@ -226,6 +226,36 @@ def test_tilings_that_others_printed():
     assert la.banks(mma.operand("C"), "(32,32):(32,1)", 32).turns
 
 
+def copy_of(source: str, destination: str, tiled: str, tiler: str, rest: str = "") -> PrintedTiling:
+    """A tiled copy as the DSL prints it."""
+    return read_tiled(
+        f"copy: Tiled Copy\n  Tiler MN: {tiler}\n  TV Layout tiled: {tiled}\nCopy Atom\n  ThrID: 32:1\n"
+        f"  TV Layout Src: {source}\n  TV Layout Dst: {destination}\n{rest}"
+    )
+
+
+def test_the_order_of_a_copy_is_known_or_not_guessed():
+    rows, pairs, tiled = "(32,8):(8,1)", "(32,(2,4)):(2,(1,64))", "((4,8,8),(2,2,2)):((128,1,8),(512,64,1024))"
+    tiler = "((8,8,2):(1,16,8),(4,2,2):(2,1,8))"
+    stored, loaded = copy_of(pairs, rows, tiled, tiler), copy_of(rows, pairs, tiled, tiler)
+    assert (stored.atom, loaded.atom, stored.tile) == ("stmatrix.x4", "ldmatrix.x4", (128, 16))
+    # registers are where the printed layout says, on the side of the fragment
+    assert la.equivalent(stored.layouts["source"], stored.layouts["tiled"])
+    assert la.equivalent(loaded.layouts["destination"], loaded.layouts["tiled"])
+    assert not la.equivalent(stored.layouts["destination"], stored.layouts["tiled"])
+    other = copy_of("(32,8):(1,32)", "(32,8):(8,1)", tiled, tiler)
+    assert list(other.layouts) == ["tiled"]
+    assert other.atom.startswith("unknown copy of 32 threads")
+    assert "not known" in str(la.explain(str(other)))
+    with pytest.raises(LayoutError, match="ValLayoutRef"):
+        _ = other.value
+    assert copy_of("(32,8):(1,32)", "(32,8):(8,1)", tiled, tiler, "  ValLayoutRef: (32,8):(8,1)").layouts.keys() >= {
+        "source"
+    }
+    with pytest.raises(LayoutError, match="several"):
+        la.banks(str(loaded), "(128,16):(16,1)")
+
+
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [

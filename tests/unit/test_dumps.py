@@ -22,6 +22,7 @@ from layoutalg.proofs.wgmma import OperandProblem
 from layoutalg.targets import dumps
 from layoutalg.targets.nvidia import im2col, tcgen05, tensormap, wgmma
 from layoutalg.targets.nvidia.tensormap import ENUMERATORS, TensorMap, diagnose, read_map, texts
+from layoutalg.targets.nvidia.tensormap.fields import enumerated
 
 TM = TensorMap("bf16", (512, 1024), (1024,), (64, 64), swizzle="128B", base_address=0x7F0000001000)
 RAW = tensormap.encode(TM)
@@ -135,6 +136,11 @@ def test_no_map_is_another_with_its_bytes_turned():
             assert int.from_bytes(turned, "little") not in (16, 256, 512, 1024)
 
 
+def test_numbers_are_those_of_c():
+    text = ", ".join(["0x10", "0b10000", "020", "16", "1'6ull", "0X10u", *["0"] * 122])
+    assert dumps.readings(f"uint8_t x[] = {{{text}}};", (128,))[0].raw == bytes([16] * 6 + [0] * 122)
+
+
 def test_other_kinds_of_maps():
     column = im2col.encode(im2col.Im2colMap("f16", (64, 9, 14, 4), (128, 1152, 16128), (-1, -1), (-1, -1), 8, 64))
     words = ", ".join(f"0x{int.from_bytes(column[at : at + 8], 'big'):016x}" for at in range(0, 128, 8))
@@ -231,10 +237,10 @@ def test_an_address_is_an_argument(tmp_path):
 def test_enumerators_are_names_of_fields():
     for field, names in ENUMERATORS.items():
         for name, enumerator in names.items():
-            assert tensormap.enumerated(field, enumerator) == name
-            assert tensormap.enumerated(field, f"CUtensorMapX::{enumerator}") == name
+            assert enumerated(field, enumerator) == name
+            assert enumerated(field, f"CUtensorMapX::{enumerator}") == name
             other = "dtype" if field != "dtype" else "swizzle"
-            assert tensormap.enumerated(other, enumerator) == enumerator
+            assert enumerated(other, enumerator) == enumerator
     given = TensorMap(
         "CU_TENSOR_MAP_DATA_TYPE_BFLOAT16", (512, 1024), (1024,), (64, 64), (), "CU_TENSOR_MAP_INTERLEAVE_NONE",
         "CU_TENSOR_MAP_SWIZZLE_128B", "CU_TENSOR_MAP_L2_PROMOTION_L2_256B", "CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE",

@@ -54,7 +54,6 @@ from layoutalg.targets.nvidia.tensormap.fields import (
     SWIZZLES,
     DType,
     TensorMap,
-    enumerated,
 )
 from layoutalg.targets.nvidia.tensormap.limits import ENFORCED as RULE_IDS_ENFORCED
 from layoutalg.targets.nvidia.tensormap.limits import (
@@ -71,7 +70,7 @@ from layoutalg.targets.nvidia.tensormap.limits import (
 )
 from layoutalg.targets.nvidia.tensormap.meaning import layout
 from layoutalg.targets.nvidia.tensormap.rules import RULES
-from layoutalg.targets.nvidia.tensormap.texts import is_call, read_call, read_map
+from layoutalg.targets.nvidia.tensormap.texts import read_call, read_map
 from layoutalg.targets.nvidia.tensormap.versions import TOOLKITS, Acceptance, accepted_since
 from layoutalg.targets.registry import NVIDIA as ARCHITECTURES
 
@@ -82,7 +81,7 @@ __all__ = [
     "SMEM_DESTINATION_ALIGN_BYTES", "STORE_CHUNK_BYTES", "STRIDE_LIMIT_BYTES", "SWIZZLES", "TOOLKITS", "Acceptance",
     "DType", "Diagnosis", "Field", "RefusedMapError", "TensorMap", "Trouble", "accepted_since", "apply_swizzle",
     "batch", "box_bytes", "decode", "decode_documented", "diagnose", "element_bytes", "encode", "encode_documented",
-    "enumerated", "fill_bytes", "footprint_bytes", "gathered_boxes", "is_call", "is_measured", "layout",
+    "fill_bytes", "footprint_bytes", "gathered_boxes", "is_measured", "layout",
     "load_convert", "loaded_counts", "read_call", "read_map", "row_pitch_bytes", "row_violations",
     "swizzle_period_bytes", "swizzle_span_bytes", "swizzle_supported", "swizzle_xor", "tile_align_bytes",
     "tile_load", "tile_store", "transaction_bytes", "unit_bytes", "violations",

@@ -16,6 +16,7 @@ from layoutalg.targets.dumps import CHECK, Reading, readings, without_comments
 from layoutalg.targets.nvidia.tensormap.encoding import MAP_BYTES, decode, decode_documented, lower_half
 from layoutalg.targets.nvidia.tensormap.facts import is_measured
 from layoutalg.targets.nvidia.tensormap.fields import ENUMERATORS, malformed
+from layoutalg.targets.registry import lookup
 
 HALF_BYTES = 64
 """Bytes of the lower half of a map, which has all fields."""
@@ -56,7 +57,8 @@ def read_map(text: str, target: str = "sm_90a", sizes: Sequence[int] = (MAP_BYTE
         >>> found.raw == raw, found.form
         (True, 'digits: 32 numbers of 32 bits, highest byte first')
     """
-    found = readings(text, sizes)
+    found = readings(CHECK.kind(text, str, "text"), CHECK.vector(sizes, "sizes", low=1))
+    lookup(target)
     legal = [reading for reading in found if _is_map(reading.raw, target)]
     if len(legal) > 1:
         because = "; ".join(f"{reading.form}: {reading.raw[:16].hex()}..." for reading in legal)
@@ -111,7 +113,7 @@ def read_call(text: str) -> tuple[dict[str, object], str]:
         >>> given["globalDim"], given["globalStrides"], given["globalAddress"], given["swizzle"]
         ([512, 1024], [1024], 4096, 'CU_TENSOR_MAP_SWIZZLE_128B')
     """
-    if len(text) > NOTATION_CHARACTERS:
+    if len(CHECK.kind(text, str, "text")) > NOTATION_CHARACTERS:
         raise _refused("text", f"has {len(text)} characters, the limit is {NOTATION_CHARACTERS}")
     plain = without_comments(text)
     calls = list(_CALL.finditer(plain))
