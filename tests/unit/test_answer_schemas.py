@@ -256,10 +256,11 @@ VALUES = {
     "TensorMap": "its 128 bytes", "Im2colMap": "its 128 bytes", "MatrixDescriptor": "its 64 bits",
     "Kind": "fact", "Multiply": "fact", "ReadPattern": "fact", "Target": "fact", "Law": "law",
     "Patch": "line of PTX", "Reading": "bytes", "KernelSource": "source text", "ArrayKernel": "source text",
-    "RaggedKernel": "source text", "GroupedKernel": "source text",
+    "RaggedKernel": "source text", "GroupedKernel": "source text", "SpanKernel": "source text",
     "MatmulKernel": "source text", "Space": "question", "AttentionKernel": "source text", "Emitted": "source text",
     "Form": "argument of a kernel", "Work": "argument of a schedule", "DeviceInfo": "device",
-    "WgmmaTiles": "argument of a kernel",
+    "WgmmaTiles": "argument of a kernel", "IndirectKernel": "source text",
+    "PagedBatch": "sequences, each a document",
     "Move": "names of instructions", "Multiple": "condition, as it was given", "AtLeast": "condition, as it was given",
     "Spread": "condition, as it was given",
 }  # fmt: skip
