@@ -19,7 +19,7 @@ from layoutalg.ground.errors import MalformedError, shown
 from layoutalg.ground.record import Checked
 from layoutalg.notation.written import stated
 from layoutalg.targets.nvidia.tensormap import DTYPES, PLAIN_DTYPES
-from layoutalg.targets.nvidia.tensormap.fields import enumerated
+from layoutalg.targets.nvidia.tensormap.fields import name_of_enumerator
 
 CHECK = Checker("LA375", "invalid tensor")
 
@@ -31,7 +31,7 @@ def read_choice(node: Reader, field: str, choices: Sequence[str]) -> str:
         >>> read_choice(Reader("CU_TENSOR_MAP_SWIZZLE_64B"), "swizzle", ("NONE", "64B"))
         '64B'
     """
-    return Reader(enumerated(field, node.value), node.pointer).text(choices)
+    return Reader(name_of_enumerator(field, node.value), node.pointer).text(choices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ def element_type(value: object) -> ElementType:
         >>> element_type("e4m3").tensormap, element_type("fp4").tensormap, element_type("fp4").bits
         ('u8', None, 4)
     """
-    name = _spelling(enumerated("dtype", value))
+    name = _spelling(name_of_enumerator("dtype", value))
     if name in _OF_TENSORMAP:
         return _OF_TENSORMAP[name]
     if numpy := _NUMPY.fullmatch(name):

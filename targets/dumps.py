@@ -141,7 +141,7 @@ def readings(text: str, sizes: Sequence[int]) -> tuple[Reading, ...]:
         return (Reading(raw, "bytes of Python"),)
     lines = _lines(text)
     if form := _rows_of(lines):
-        groups = _addressed(text, lines, _ROWS[form], form, sizes)
+        groups = _read_rows(text, lines, _ROWS[form], form, sizes)
         return _numbers(groups, sizes, "gdb") if form == "gdb" else _digits(text, groups, sizes, form)
     plain = without_comments(text)
     if "{" in plain:
@@ -292,7 +292,7 @@ def _follow(addresses: Sequence[str], sizes: Sequence[int], base: int) -> bool:
     return all(b - a == size for a, b, size in zip(places, places[1:], sizes, strict=False))
 
 
-def _addressed(
+def _read_rows(
     text: str, lines: Sequence[tuple[int, str]], pattern: re.Pattern[str], form: str, sizes: Sequence[int]
 ) -> list[_Group]:
     """Return the groups of rows with addresses in front; a row ``*`` stands for the rows up to the next address."""
@@ -318,10 +318,10 @@ def _addressed(
         rows.append((found[1], at, list(_groups(text, rest, at + found.end()))))
     if star >= 0:
         _fail(text, star, "the repeated rows need an address after them, which says how many they are")
-    return _placed(text, rows, stars, sizes)
+    return _place_rows(text, rows, stars, sizes)
 
 
-def _placed(
+def _place_rows(
     text: str, rows: Sequence[tuple[str, int, list[_Group]]], stars: dict[int, int], sizes: Sequence[int]
 ) -> list[_Group]:
     """Return the groups in order, with repeated rows; the addresses say whether rows are missing."""
@@ -332,14 +332,14 @@ def _placed(
             places = [int(address, base) for address, _, _ in rows]
         except ValueError:
             continue
-        found, problem = _filled(rows, places, counts, stars, max(sizes))
+        found, problem = _fill_rows(rows, places, counts, stars, max(sizes))
         if not problem[1]:
             return found
         worst = max(worst, problem, key=lambda each: each[0])
     _fail(text, *worst)
 
 
-def _filled(
+def _fill_rows(
     rows: Sequence[tuple[str, int, list[_Group]]], places: Sequence[int], counts: Sequence[int],
     stars: dict[int, int], most: int,
 ) -> tuple[list[_Group], tuple[int, str]]:  # fmt: skip

@@ -131,7 +131,7 @@ banks("ldmatrix", "(32,4):(4,1)")
         if found := _MATRIX.fullmatch(value):
             return _matrix(int(found[1], 16), target)
         if is_call(value):
-            return _called(value, target)
+            return _of_call(value, target)
         if is_dump(value):
             reading = hardware.read_map(value, target)
             return _descriptor(reading.raw, target, reading.form)
@@ -260,7 +260,7 @@ def _descriptor(raw: bytes, target: str, form: str = "") -> Explanation:
     return _made("descriptor", [*facts, *_map_facts(hardware.decode(raw, target=target), target)])
 
 
-def _called(text: str, target: str) -> Explanation:
+def _of_call(text: str, target: str) -> Explanation:
     """Explain the map that a call of the driver encodes, or the rules that it breaks."""
     found = hardware.diagnose(text, target)
     facts = [said("read as", found.read_as)]

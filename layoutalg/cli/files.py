@@ -25,10 +25,10 @@ def refused(what: str, name: str, because: str) -> MalformedError:
 
 def read_text(name: str) -> str:
     """Return the text of a file, or of standard input for ``-``."""
-    return decoded(read_bytes(name), name)
+    return text_of(read_bytes(name), name)
 
 
-def decoded(raw: bytes, name: str) -> str:
+def text_of(raw: bytes, name: str) -> str:
     """Return the contents of a file as text."""
     try:
         return raw.decode("utf-8-sig")

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from layoutalg.cli.files import decoded, read_bytes, refused, title
+from layoutalg.cli.files import read_bytes, refused, text_of, title
 from layoutalg.ground.document import load_json, malformed
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, LayoutError, MalformedError
 from layoutalg.notation import parse
@@ -59,7 +59,7 @@ def read_subject(argument: str) -> Subject:
         raw, name = read_bytes(argument), title(argument)
         if len(raw) in MAP_SIZES and not _TEXT.issuperset(raw):
             return Subject("dump", raw)
-        text = decoded(raw, argument)
+        text = text_of(raw, argument)
         # [n] -> ..., the parameters of an ISL set, is not JSON
         listed = text.lstrip().startswith("[") and "->" not in text
         if (_JSON.match(text) or listed) and not _shows_bytes(text):

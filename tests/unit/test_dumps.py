@@ -22,7 +22,7 @@ from layoutalg.proofs.wgmma import OperandProblem
 from layoutalg.targets import dumps
 from layoutalg.targets.nvidia import im2col, tcgen05, tensormap, wgmma
 from layoutalg.targets.nvidia.tensormap import ENUMERATORS, TensorMap, diagnose, read_map, texts
-from layoutalg.targets.nvidia.tensormap.fields import enumerated
+from layoutalg.targets.nvidia.tensormap.fields import name_of_enumerator
 
 TM = TensorMap("bf16", (512, 1024), (1024,), (64, 64), swizzle="128B", base_address=0x7F0000001000)
 RAW = tensormap.encode(TM)
@@ -237,10 +237,10 @@ def test_an_address_is_an_argument(tmp_path):
 def test_enumerators_are_names_of_fields():
     for field, names in ENUMERATORS.items():
         for name, enumerator in names.items():
-            assert enumerated(field, enumerator) == name
-            assert enumerated(field, f"CUtensorMapX::{enumerator}") == name
+            assert name_of_enumerator(field, enumerator) == name
+            assert name_of_enumerator(field, f"CUtensorMapX::{enumerator}") == name
             other = "dtype" if field != "dtype" else "swizzle"
-            assert enumerated(other, enumerator) == enumerator
+            assert name_of_enumerator(other, enumerator) == enumerator
     given = TensorMap(
         "CU_TENSOR_MAP_DATA_TYPE_BFLOAT16", (512, 1024), (1024,), (64, 64), (), "CU_TENSOR_MAP_INTERLEAVE_NONE",
         "CU_TENSOR_MAP_SWIZZLE_128B", "CU_TENSOR_MAP_L2_PROMOTION_L2_256B", "CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE",

@@ -163,7 +163,7 @@ def checked_ints(name: str, values: object, code: str = "LA300") -> tuple[int, .
     return tuple([checked_int(f"{name}[{index}]", value, code) for index, value in enumerate(entries)])
 
 
-def enumerated(field: str, value: object) -> object:
+def name_of_enumerator(field: str, value: object) -> object:
     """Return the name that an enumerator of ``cuda.h`` has here; any other value unchanged.
 
     Args:
@@ -171,7 +171,7 @@ def enumerated(field: str, value: object) -> object:
         value: Text such as ``CU_TENSOR_MAP_SWIZZLE_128B``, also qualified; a member of an ``Enum`` of such a name.
 
     Example:
-        >>> enumerated("swizzle", "CU_TENSOR_MAP_SWIZZLE_128B"), enumerated("oob_fill", "ZERO")
+        >>> name_of_enumerator("swizzle", "CU_TENSOR_MAP_SWIZZLE_128B"), name_of_enumerator("oob_fill", "ZERO")
         ('128B', 'ZERO')
     """
     text = value.name if isinstance(value, Enum) else value
@@ -183,7 +183,7 @@ def enumerated(field: str, value: object) -> object:
 
 def checked_name(name: str, value: object, allowed: Mapping[str, object], code: str = "LA301") -> str:
     """Return a name that must be in a table, or the one that an enumerator of ``cuda.h`` stands for."""
-    value = enumerated(name, value)
+    value = name_of_enumerator(name, value)
     if not isinstance(value, str) or value not in allowed:
         rule = f"{name} must be one of " + ", ".join(allowed)
         if isinstance(value, str) and value in _ENUMERATED:
