@@ -20,7 +20,7 @@ from layoutalg.ground.text import escaped
 from layoutalg.ground.version import __version__
 
 DEVICES = ("auto", "cuda", "host", "simulator")
-SUBJECT = "layout notation, JSON, hexadecimal digits, the name of a file with any of these, or - for standard input"
+SUBJECT = "layout notation, JSON, a dump of a descriptor, the name of a file with any of these, or - for standard input"
 Sizes: TypeAlias = tuple[int, ...]
 
 
@@ -121,6 +121,9 @@ _origin = _read_as(
 _seconds = _read_as("a number of seconds, at least 0", lambda text: clock.checked_seconds(float(text), "a budget"))
 _count = _read_as("a whole number, at least 0", lambda text: int(_matched(r"[0-9]{1,1000}", text)))
 _bits = _read_as("4, 8, 16, 32, 64 or 128", lambda text: int(_matched("4|8|16|32|64|128", text)))
+_address = _read_as(
+    "an address such as 0x7f00", lambda text: int(_matched(r"0[xX][0-9a-fA-F]{1,16}|[0-9]{1,20}", text), 0)
+)
 _seed = _read_as("an integer from 0 to 2^64 - 1", lambda text: _below(2**64, int(text)))
 _option = _read_as("an option such as issues=1", _named)
 _fields = _read_as(
@@ -562,10 +565,14 @@ class Diagnose(Options):
 
     layoutalg diagnose map.bin
     layoutalg diagnose arguments.json
-    layoutalg diagnose - < digits.txt
+    hexdump -C map.bin | layoutalg diagnose -
+    layoutalg diagnose call.cpp
     """
 
-    map: str = argument("hexadecimal digits; a file with them, the bytes, or the call's arguments as JSON; or -")
+    map: str = argument(
+        "a dump: digits, xxd, hexdump, gdb, a C array; a file with one, the bytes, the call in C++, or its arguments "
+        "as JSON; or -"
+    )
     target: str = _target()
 
 
@@ -773,6 +780,7 @@ class Emit(Options):
 
     layoutalg emit host plan.json -o make_map.h
     layoutalg emit bytes problem.json --name weights_map
+    layoutalg emit bytes plan.json --base-address 0x7f0000001000
     layoutalg emit raw plan.json -o map.bin
     layoutalg emit kernel plan.json --documented-only
     layoutalg emit gemm 4096 4096 4096 -o gemm.cu
@@ -786,12 +794,18 @@ class Emit(Options):
         choices=("host", "bytes", "raw", "kernel", "gemm", "cpp", "ptx", "mlir", "gluon", "cute_dsl"),
     )
     subject: list[str] = argument(
-        "plan or problem JSON, the 256 digits of a map, a file with either, or -; for gemm: M N K", nargs="+"
+        "plan or problem JSON, a dump of a map, a file with either, or -; for gemm: M N K", nargs="+"
     )
     name: str | None = argument("name of the function, array or kernel", "--name")
-    target: str = _target("architecture, for digits and gemm (default sm_90a)")
+    target: str = _target("architecture, for dumps and gemm (default sm_90a)")
     output: str | None = _output("write")
     documented_only: bool = _documented()
+    base_address: int | None = argument(
+        "bytes, raw: address of the tensor's allocation, decimal or 0x... (default 0)",
+        "--base-address",
+        type=_address,
+        metavar="ADDRESS",
+    )
     dtype: str | None = _dtype("gemm: type of A and B: bf16 (the default), f16, e4m3, e5m2")
     result: str | None = argument("gemm: type of D: bf16 (the default), f16", "--result")
     form: tuple[tuple[str, int], ...] | None = argument(

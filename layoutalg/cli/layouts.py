@@ -35,7 +35,7 @@ def _read(*arguments: str) -> list[Any]:
         raise malformed("arguments", "standard input can be only one of them")
     subjects = [read_subject(argument) for argument in arguments]
     for subject in subjects:
-        if subject.kind == "hex" or (subject.kind == "json" and not isinstance(subject.value, list)):
+        if subject.kind == "dump" or (subject.kind == "json" and not isinstance(subject.value, list)):
             raise malformed("a layout", "must be layout notation, or a table of offsets", subject.value)
     values = [subject.value for subject in subjects]
     like = next((value for value in values if not (isinstance(value, str) and takes_shape(value))), None)

@@ -6,7 +6,8 @@ arrow, a point set, both read by ISL. An axis and its digits, ``lane 8:2``, or a
 a hierarchical layout (``layoutalg.hierarchy.notation``). ``#``, ``tensor<`` and ``!ttg.memdesc<`` begin Triton
 attributes and types (``layoutalg.notation.ttgir``), ``gl.BlockedLayout(`` a Gluon constructor
 (``layoutalg.notation.gluon``), ``[[ T0:0`` and ``Warp0:`` Triton's layout pictures (``layoutalg.notation.views``);
-``memref<`` and ``affine_map<`` are MLIR's (``layoutalg.notation.memref``). Text with ``-->`` is a morphism
+``TiledCopy`` and ``TiledMMA`` what CuTe prints of these (``layoutalg.notation.tiled``); ``memref<`` and
+``affine_map<`` are MLIR's (``layoutalg.notation.memref``). Text with ``-->`` is a morphism
 (``layoutalg.cute.notation``). Everything else is CuTe notation (``layoutalg.notation.printout``). docs/notation.md
 lists every form with its unit.
 
@@ -25,7 +26,7 @@ from layoutalg.ground.document import load_json
 from layoutalg.ground.errors import Diagnostic, MalformedError
 from layoutalg.ground.limits import NOTATION_CHARACTERS
 from layoutalg.ground.listed import listed
-from layoutalg.notation.printout import read_printout
+from layoutalg.notation.printout import TILED_AHEAD, read_printout
 
 NAME_AHEAD = r"[^\s\d!-/:-@\[-^`{-\x7f][^\s!-/:-@\[-^`{-\x7f]*"
 TTGIR_AHEAD = re.compile(r"\s*(?:#|//|module\b|!(?:ttg|tt)\.memdesc<|tensor<\d)")
@@ -49,8 +50,9 @@ def parse(text: str, shape: Sequence[int] | None = None) -> Any:
     """Return the value written as ``text``.
 
     Args:
-        text: The ``str`` of a value of any family; what CuTe C++ and the CuTe DSL print, and C++ types; attributes,
-            types and definitions of TTGIR; Gluon constructors. At most 100,000 characters.
+        text: The ``str`` of a value of any family; what CuTe C++ and the CuTe DSL print, tiled copies and matrix
+            instructions as well, and C++ types; attributes, types and definitions of TTGIR; Gluon constructors. At
+            most 100,000 characters.
         shape: Tensor sizes, outermost dimension first, for an attribute without sizes.
 
     Returns:
@@ -82,7 +84,8 @@ def parse(text: str, shape: Sequence[int] | None = None) -> Any:
 
 def takes_shape(text: str) -> bool:
     """Return whether a text is Triton or Gluon notation or an affine map, which may need the tensor's shape."""
-    return bool(TTGIR_AHEAD.match(text) or GLUON_AHEAD.match(text.lstrip()) or MAP_AHEAD.match(text))
+    ahead = TTGIR_AHEAD.match(text) or GLUON_AHEAD.match(text.lstrip()) or MAP_AHEAD.match(text)
+    return bool(ahead) and not TILED_AHEAD.match(text)
 
 
 def parse_tile(text: str, shape: Any = None, known: Any = None) -> Any:
@@ -112,6 +115,10 @@ def parse_tile(text: str, shape: Any = None, known: Any = None) -> Any:
 
 def _parsed(text: str, shape: Any) -> Any:
     start = text.lstrip() if isinstance(text, str) and len(text) <= NOTATION_CHARACTERS else ""
+    if TILED_AHEAD.match(start):
+        from layoutalg.notation.tiled import read_tiled
+
+        return read_tiled(text)
     if TTGIR_AHEAD.match(text if isinstance(text, str) else ""):
         from layoutalg.notation.ttgir import parse_ttgir
 

@@ -21,7 +21,7 @@ from layoutalg.cute import CuteLayout
 from layoutalg.cute.inttuple import product_each
 from layoutalg.cute.swizzle import ComposedLayout, Swizzle
 from layoutalg.ground.check import Checker
-from layoutalg.ground.errors import LayoutError, shown
+from layoutalg.ground.errors import Diagnostic, LayoutError, MalformedError, shown
 from layoutalg.ground.layout import Layout, takes_offsets
 from layoutalg.ground.listed import ListedLayout, listed
 from layoutalg.notation import GLUON_AHEAD, MEMREF_AHEAD, parse_tile, takes_shape
@@ -122,7 +122,7 @@ def read_written(value: object, shape: Any = None, *, known: Any = None, element
         if element_bytes is not None:
             value = _BYTE_SWIZZLE.sub(lambda found: _recast(found, element_bytes), value)
         sizes = _sizes(known) if shape is None and takes_shape(value) else None
-        return replace(stated(value), layout=parse_tile(value, shape, sizes))
+        return replace(stated(value), layout=_single(parse_tile(value, shape, sizes)))
     if isinstance(value, Written | Layout):
         return value if isinstance(value, Written) else Written(value)
     if isinstance(value, np.ndarray | list):
@@ -135,7 +135,7 @@ def read_written(value: object, shape: Any = None, *, known: Any = None, element
         from layoutalg.notation.given import of_function
 
         return Written(of_function(value, _sizes(known) if shape is None else shape))
-    return _of_tensor(value) or Written(value)
+    return _of_tensor(value) or Written(_single(value))
 
 
 def _of_tensor(value: object) -> Written | None:
@@ -167,6 +167,15 @@ def _sizes(known: object) -> Any:
         if isinstance(found, Layout)
         else None
     )
+
+
+def _single(value: Any) -> Any:
+    """Return a value that is no tiled copy or matrix instruction, which has several layouts."""
+    if type(value).__name__ != "PrintedTiling":  # by name, so as not to import its module
+        return value
+    names = ", ".join(f".layouts[{name!r}]" for name in value.layouts)
+    because = f"it has several (thread, value) layouts: pass one of {names} of what layoutalg.parse returns"
+    raise MalformedError(Diagnostic("LA802", "not a single layout", (str(value).partition("\n")[0],), because))
 
 
 def is_written(value: object) -> bool:

@@ -81,6 +81,7 @@ from layoutalg.synth.swizzles.classes import universal_swizzle
 from layoutalg.synth.wgmma import canonical_operand, synthesize_wgmma
 from layoutalg.targets import global_memory
 from layoutalg.targets.banks import AMD_RULES, Access, bank_model
+from layoutalg.targets.dumps import Reading
 from layoutalg.targets.instruction_costs import instruction_costs
 from layoutalg.targets.layouts.amd_instructions import MFMA
 from layoutalg.targets.layouts.nvidia_instructions import MMA, MMA_SP
@@ -201,6 +202,7 @@ VALUES: dict[type, Any] = {
         tensormap.FIELDS[2],
         tensormap.Trouble("RESERVED", "reserved", "bits", True, False),
         tensormap.Diagnosis((), ()),
+        Reading(bytes(4), "digits"),
         DESCRIPTOR,
         tcgen05.MatrixDescriptor(0, 16, 1024, 0, "128B"),
         tcgen05.InstructionDescriptor("f16", 128, 256, "bf16", "bf16", "f32"),
