@@ -32,7 +32,7 @@ from layoutalg.codegen.prelude import wgmma_prelude, wgmma_registers_prelude
 from layoutalg.codegen.thread_numbers import Numbers
 from layoutalg.ground.record import Checked
 from layoutalg.proofs.dtypes import element_type
-from layoutalg.proofs.pipeline.document import Barrier, Buffer, Op, Pipeline, Role
+from layoutalg.proofs.pipeline import Barrier, Buffer, Op, Pipeline, Role
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.proofs.wgmma import OperandPlan
 from layoutalg.synth.wgmma.plan import wgmma

@@ -18,7 +18,7 @@ from layoutalg.codegen.kernels.turned import fields
 from layoutalg.codegen.pipeline.emission import emit
 from layoutalg.codegen.pipeline.program import Loop, Program, Worker
 from layoutalg.codegen.portable import portable_prelude
-from layoutalg.proofs.pipeline.document import Barrier, Buffer, Op, Pipeline, Role
+from layoutalg.proofs.pipeline import Barrier, Buffer, Op, Pipeline, Role
 from layoutalg.targets.registry import vendor_of
 
 WAYS = ("tma", "vector")

@@ -29,7 +29,7 @@ from layoutalg.codegen.prelude import wgmma_prelude
 from layoutalg.codegen.thread_numbers import Numbers
 from layoutalg.ground.record import Checked
 from layoutalg.proofs.dtypes import ElementType, element_type
-from layoutalg.proofs.pipeline.document import Barrier, Buffer, Op, Pipeline, Role
+from layoutalg.proofs.pipeline import Barrier, Buffer, Op, Pipeline, Role
 from layoutalg.proofs.pipeline.transfers import Transfer
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.proofs.wgmma import OperandPlan

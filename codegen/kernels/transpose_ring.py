@@ -24,7 +24,7 @@ from layoutalg.codegen.pipeline.emission import emit
 from layoutalg.codegen.pipeline.program import Loop, Program, Worker
 from layoutalg.codegen.thread_numbers import IntArray, Numbers
 from layoutalg.f2 import LinearLayout
-from layoutalg.proofs.pipeline.document import Barrier, Buffer, Op, Pipeline, Role
+from layoutalg.proofs.pipeline import Barrier, Buffer, Op, Pipeline, Role
 from layoutalg.proofs.served import Served, counted
 from layoutalg.targets.nvidia.swizzles import CHUNK_BYTES, SWIZZLE_TABLE
 

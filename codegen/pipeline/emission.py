@@ -26,8 +26,9 @@ from layoutalg.codegen.prelude import (
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic
 from layoutalg.ground.verdict import Proved, Unknown
 from layoutalg.proofs.pipeline.decision import verify
-from layoutalg.proofs.pipeline.document import Op, Part, Pipeline
+from layoutalg.proofs.pipeline.document import Pipeline
 from layoutalg.proofs.pipeline.expansion import Meeting
+from layoutalg.proofs.pipeline.ops import Op, Part
 
 BARRIER_BYTES = 8
 MOST_WAITS = 255

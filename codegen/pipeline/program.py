@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from layoutalg.codegen.plans import upheld
 from layoutalg.ground.check import Checker
 from layoutalg.ground.record import Checked
-from layoutalg.proofs.pipeline.document import MOST_BYTES, Op, Pipeline, Role
+from layoutalg.proofs.pipeline.document import Pipeline, Role
+from layoutalg.proofs.pipeline.ops import COPIES, MOST_BYTES, Op
 from layoutalg.proofs.tensormap import TensorMapPlan
 
 CHECK = Checker("LA985", "cannot emit this pipeline")
@@ -23,7 +24,7 @@ WARP = 32
 MOST_WARPS = 32
 SLOT_ALIGN = 1024
 """Alignment of slots: the period of the widest swizzle (PTX ISA 9.1, section 5.5.7)."""
-ISSUED = ("tma_load", "dsmem_copy", "tma_store")
+ISSUED = (*COPIES, "tma_store")
 """Copies that one thread starts for all."""
 BODIES = (*ISSUED, "cp_async", "read", "write", "mma", "mma_wait")
 """Ops that have text of their own; that of ``mma_wait`` comes behind it, that of ``mma`` does its ``mma_write`` too."""
@@ -290,10 +291,9 @@ class Program(Checked, code="LA985"):
             raise CHECK.malformed(f"plan of {name}", f"must need at most {SLOT_ALIGN} bytes of alignment", plan)
         for role in self.pipeline.roles:
             for part, place, op in role.ops():
-                bytes_ = buffers[name].bytes if op.bytes is None else op.bytes
-                if op.op == "tma_load" and op.buf == name and bytes_ != plan.expect_tx_bytes:
-                    where = f"bytes of {role.name}.{part}[{place}]"
-                    raise CHECK.malformed(where, f"must be the plan's {plan.expect_tx_bytes}", bytes_)
+                if op.op == "tma_load" and op.buf == name and self.pipeline.size(op) != plan.expect_tx_bytes:
+                    where = f"bytes of {role.where(part, place)}"
+                    raise CHECK.malformed(where, f"must be the plan's {plan.expect_tx_bytes}", self.pipeline.size(op))
 
     def firsts(self) -> Iterator[tuple[Worker, int]]:
         """The workers with their first warps."""

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from layoutalg.proofs.pipeline.document import CHECK, Barrier, Buffer, Op, Pipeline, Role
+from layoutalg.proofs.pipeline.document import Barrier, Buffer, Pipeline, Role
+from layoutalg.proofs.pipeline.ops import CHECK, Op
 from layoutalg.proofs.pipeline.transfers import DRAINS, FILLS, Route, Transfer
 
 

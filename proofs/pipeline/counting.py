@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from layoutalg.proofs.pipeline.document import COPIES, MOST_BYTES
 from layoutalg.proofs.pipeline.graph import ENDLESS, Graph, Instances, outside
+from layoutalg.proofs.pipeline.ops import COPIES, MOST_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,14 +124,10 @@ def _sums(graph: Graph, uses: Iterable[Instances]) -> tuple[int, int, int]:
     """Return the arrivals of ops, and the bytes that they expect and deliver."""
     arrivals = expected = delivered = 0
     for use in uses:
-        arrivals += use.op.arrivals
-        if use.op.op in COPIES:
-            size = dict(graph.pipeline.buffers)[use.op.buf].bytes if use.op.bytes is None else use.op.bytes
-            if not size:
-                raise outside("no barrier knows when a copy of 0 bytes is done", str(use.op))
-            delivered += size
-        elif use.op.op != "wait":
-            expected += use.op.bytes or 0
+        came, size, copied = graph.pipeline.owed(use.op)
+        if use.op.op in COPIES and not copied:
+            raise outside("no barrier knows when a copy of 0 bytes is done", str(use.op))
+        arrivals, expected, delivered = arrivals + came, expected + size, delivered + copied
     return arrivals, expected, delivered
 
 

@@ -11,20 +11,19 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from layoutalg.ground.errors import Diagnostic, RepresentabilityError
 from layoutalg.ground.record import Record
 from layoutalg.proofs.pipeline.certificate import turns
-from layoutalg.proofs.pipeline.document import CHECK, COPIES, GROUPED, MOST_SLOTS, OPS, SIGNALS, Op, Pipeline
-from layoutalg.proofs.pipeline.graph import Event, Graph, graph_of
+from layoutalg.proofs.pipeline.document import MOST_SLOTS, Pipeline
+from layoutalg.proofs.pipeline.graph import Graph, graph_of
+from layoutalg.proofs.pipeline.ops import CHECK, LATER, OPS
 from layoutalg.proofs.pipeline.proving import Proof, prove
 
 if TYPE_CHECKING:
     import networkx
 
-LATER: Final = (*COPIES, *GROUPED, *SIGNALS)
-"""Ops that go on behind the role that starts them."""
 Latency: TypeAlias = "int | float | Fraction | tuple[int | float | Fraction, int | float | Fraction]"
 """Time until an op is done; as a pair, also the time until its role goes on."""
 _Edge: TypeAlias = "tuple[int, int, int, Fraction]"
@@ -152,7 +151,7 @@ class _Times:
     """Latencies of edges."""
 
     def __init__(self, pipeline: Pipeline, given: Mapping[str, Latency]) -> None:
-        places = [f"{role.name}.{part}[{place}]" for role in pipeline.roles for part, place, _ in role.ops()]
+        places = [role.where(part, place) for role in pipeline.roles for part, place, _ in role.ops()]
         self.pairs: dict[str, tuple[Fraction, Fraction]] = {}
         for name, latency in given.items():
             if name not in OPS and name not in places:
@@ -168,7 +167,7 @@ class _Times:
         event, then = graph.events[source], graph.events[target]
         if event.part == "phase":
             return Fraction(0)
-        op = _op(graph, event)
+        op = graph.op(event)
         place = f"{event.owner}.{event.part}[{event.place}]"
         name = place if place in self.pairs else op.op
         done, goes_on = self.pairs.get(name, (Fraction(0), Fraction(0)))
@@ -185,12 +184,6 @@ class _Times:
 def _is_time(value: object) -> bool:
     number = isinstance(value, int | float | Fraction) and not isinstance(value, bool)
     return number and 0 <= value < float("inf")  # type: ignore[operator]
-
-
-def _op(graph: Graph, event: Event) -> Op:
-    role = next(role for role in graph.pipeline.roles if role.name == event.owner)
-    found: Op = getattr(role, event.part)[event.place]
-    return found
 
 
 def _recurring(graph: Graph, times: _Times) -> Iterator[_Edge]:
@@ -272,7 +265,7 @@ def _label(graph: Graph, number: int) -> str:
     event = graph.events[number]
     if event.part == "phase":
         return f"{event.owner} completes"
-    op = _op(graph, event)
+    op = graph.op(event)
     ends = " is done" * (event.what == "done" and op.op != "wait")
     ring = f" {op.buf or op.bar}" * bool(op.buf or op.bar)
     return f"{event.owner}.{event.part}[{event.place}] {op.op}{ring}{ends}"
@@ -289,6 +282,6 @@ def _told(graph: Graph, times: _Times, cycle: list[int]) -> Iterator[str]:
         event, then, earlier = (graph.events[one] for one in (number, after, before))
         if (then.owner, then.part, then.place) == (event.owner, event.part, event.place) and event.what == "start":
             continue  # the next event tells that it is done
-        ended = event.what == "done" and _op(graph, event).op in LATER and times.edge(graph, before, number)
+        ended = event.what == "done" and graph.op(event).op in LATER and times.edge(graph, before, number)
         if {then.owner, earlier.owner} != {event.owner} or times.edge(graph, number, after) or ended:
             yield _label(graph, number)

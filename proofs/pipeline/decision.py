@@ -13,10 +13,12 @@ from layoutalg.ground.verdict import Refuted as Fails
 from layoutalg.proofs.certify.certificate import Certificate
 from layoutalg.proofs.pipeline import explore
 from layoutalg.proofs.pipeline.certificate import certificate
-from layoutalg.proofs.pipeline.document import CHECK, Pipeline
+from layoutalg.proofs.pipeline.document import Pipeline
 from layoutalg.proofs.pipeline.expansion import expanded
-from layoutalg.proofs.pipeline.explore import Machine, Run
+from layoutalg.proofs.pipeline.explore import Run
 from layoutalg.proofs.pipeline.kernels.recovery import recovered
+from layoutalg.proofs.pipeline.machine import Machine
+from layoutalg.proofs.pipeline.ops import CHECK
 from layoutalg.proofs.pipeline.proving import Gap, Proof, prove
 from layoutalg.proofs.pipeline.repairs import repairs
 from layoutalg.proofs.pipeline.resources import infeasible
@@ -224,31 +226,26 @@ def _run(pipeline: Pipeline, policy: str, likely: int | None) -> tuple[Run | Non
     tries = {least, least + 1, least + 2, slots, slots + 1, slots + 2, 2 * slots, 2 * slots + 1, far}
     tries |= set() if likely is None else {likely}
     for soft in (False, True):
-        budget = STATES
         for trips in sorted([trips for trips in tries if trips >= least]):
-            machine = Machine(pipeline, trips, policy)
+            machine = Machine(pipeline, trips, policy, soft)
             if sum(map(len, machine.tasks)) ** 2 > RUN_EVENTS * 100:
                 break
-            run = explore.delayed(machine, soft)
-            run = run or (None if soft else explore.delayed(machine, soft, signals_last=True))
+            run = explore.delayed(machine)
+            run = run or (None if soft else explore.delayed(machine, signals_last=True))
             if run is not None:
-                return _shorter(pipeline, policy, run, soft), ()
-        for trips in range(least, max(least, far) + 1):
-            run, budget = explore.shortest(Machine(pipeline, trips, policy), budget, soft)
-            if run is not None:
-                return run, ()
-            if not budget:
-                break
+                shorter, _ = _shortest(machine, trips)
+                return shorter or (run if run.violation.kind == "deadlock" else explore.pruned(run)), ()
+        run, trips = _shortest(Machine(pipeline, least, policy, soft), max(least, far))
+        if run is not None:
+            return run, ()
     return None, (f"runs with N up to {trips}",)
 
 
-def _shorter(pipeline: Pipeline, policy: str, run: Run, soft: bool) -> Run:
-    """Return the shortest run with the fewest iterations, if the states suffice, else the given one."""
+def _shortest(machine: Machine, most: int) -> tuple[Run | None, int]:
+    """Return the shortest run with the fewest iterations if the states suffice, and the last N tried."""
     budget = STATES
-    for trips in range(pipeline.least, run.machine.trips + 1):
-        found, budget = explore.shortest(Machine(pipeline, trips, policy), budget, soft)
-        if found is not None:
-            return found
-        if not budget:
+    for trips in range(machine.pipeline.least, most + 1):
+        found, budget = explore.shortest(Machine(machine.pipeline, trips, machine.policy, machine.soft), budget)
+        if found is not None or not budget:
             break
-    return run if run.violation.kind == "deadlock" else explore.pruned(run, soft)
+    return found, trips

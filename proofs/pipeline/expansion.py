@@ -14,7 +14,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from layoutalg.proofs.pipeline.document import CHECK, LANES, PARTS, Barrier, Buffer, Op, Part, Pipeline, Role
+from layoutalg.proofs.pipeline.document import LANES, Barrier, Buffer, Pipeline, Role
+from layoutalg.proofs.pipeline.ops import CHECK, PARTS, Op, Part
 
 
 def expanded(pipeline: Pipeline, *, together: bool = True) -> Pipeline:

@@ -18,12 +18,15 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 from layoutalg.ground.errors import Diagnostic, RepresentabilityError
-from layoutalg.proofs.pipeline.document import COPIES, GROUPED, GROUPS, SIGNALS, WRITES, Op, Part, Pipeline, Role
+from layoutalg.proofs.pipeline.document import Pipeline, Role
 from layoutalg.proofs.pipeline.expansion import expanded
+from layoutalg.proofs.pipeline.ops import COPIES, GROUPED, GROUPS, LATER, SIGNALS, WRITES, Op, Part
 
 ENDLESS: Final = 1 << 60
 What: TypeAlias = Literal["start", "done", "phase", "last"]
 Place: TypeAlias = "Part | Literal['phase']"
+Turns: TypeAlias = "Mapping[tuple[str, Part, int], int]"
+"""For waits with ``flip``, by role, part and place: the phases to add so that the parity fits (1 or -1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +150,12 @@ class Graph:
         self.tails.append([])
         return len(self.events) - 1
 
+    def op(self, event: Event) -> Op:
+        """Return the op of an event of a role."""
+        role = next(role for role in self.pipeline.roles if role.name == event.owner)
+        found: Op = getattr(role, event.part)[event.place]
+        return found
+
     def __iter__(self) -> Iterator[tuple[int, Event]]:
         return enumerate(self.events)
 
@@ -156,12 +165,8 @@ def outside(reason: str, where: str) -> RepresentabilityError:
     return RepresentabilityError(Diagnostic("LA971", "outside of what can be proved for every N", (where,), reason))
 
 
-def graph_of(pipeline: Pipeline, turned: Mapping[tuple[str, Part, int], int]) -> Graph:
+def graph_of(pipeline: Pipeline, turned: Turns) -> Graph:
     """Return the graph.
-
-    Args:
-        pipeline: The pipeline.
-        turned: For waits with ``flip``, by role, part and place: the phases to add so that the parity fits (1 or -1).
 
     Raises: RepresentabilityError: LA971: an op has no shift from k.
     """
@@ -186,14 +191,11 @@ Ordered: TypeAlias = tuple[Part, int, Op, int, int]
 """An op of a role: part, place, op, and its first and last event."""
 
 
-def _add_op(
-    graph: Graph, role: Role, part: Part, place: int, op: Op, turned: Mapping[tuple[str, Part, int], int]
-) -> Ordered:
+def _add_op(graph: Graph, role: Role, part: Part, place: int, op: Op, turned: Turns) -> Ordered:
     """Add the events of an op and its use of a barrier or a buffer."""
     pipeline = graph.pipeline
-    where = f"{role.name}.{part}[{place}], {op}"
-    index = op.off if op.idx_abs is None else op.idx_abs
-    fixed = part == "pre" or op.idx_abs is not None
+    where = f"{role.where(part, place)}, {op}"
+    index, fixed = op.index(0), op.is_fixed(part)
     together = part == "loop" and fixed and op.op == "mma_write"
     if part == "loop" and fixed and (op.on_barrier or (op.op in WRITES and not together)):
         raise outside("an absolute index that every iteration adds to", where)
@@ -203,11 +205,11 @@ def _add_op(
             raise outside(f"an index after a loop that may run N{role.trip:+d} < 0 times", where)
         index += role.trip
         low = 0 if op.op == "wait" else max(0, -index)
-    if part == "loop" and (op.bar or op.buf) and op.op != "wait" and not fixed:
+    if part == "loop" and op.needs_index and not fixed:
         low = max(low, -index)  # an op with a negative index is left out
     start = graph.add(Event(role.name, part, place, "start", low, high))
     done = start
-    if op.op == "wait" or op.op in COPIES or op.op in GROUPED or op.op in SIGNALS:
+    if op.op == "wait" or op.op in LATER:
         done = graph.add(Event(role.name, part, place, "done", low, high))
         if part == "loop":
             graph.steps[start].append((done, 0))

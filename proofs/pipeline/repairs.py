@@ -8,8 +8,9 @@ from functools import lru_cache
 from typing import Any
 
 from layoutalg.ground.errors import Repair
-from layoutalg.proofs.pipeline.document import COPIES, GROUPS, Op, Pipeline, Role
+from layoutalg.proofs.pipeline.document import Pipeline, Role
 from layoutalg.proofs.pipeline.expansion import ranks, senders
+from layoutalg.proofs.pipeline.ops import COPIES, GROUP_WAITS, GROUPS, Op
 from layoutalg.proofs.pipeline.proving import Proof, prove
 
 MOST = 3
@@ -43,7 +44,7 @@ def _changes(pipeline: Pipeline) -> Iterator[tuple[str, str, Pipeline]]:
             yield "use the plain parity", where, _with(pipeline, role, part, place, [replace(op, flip=False)])
         if part == "loop" and op.idx_abs is not None and not role.threads_of:
             yield "follow the iteration", where, _with(pipeline, role, part, place, [replace(op, idx_abs=None)])
-        if op.op.endswith("_wait"):
+        if op.op in GROUP_WAITS:
             for least in range(op.n - 1, -1, -1):
                 told = f"leave at most {least} open" if least else "wait for all groups"
                 yield told, where, _with(pipeline, role, part, place, [replace(op, n=least)])

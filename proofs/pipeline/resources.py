@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cache
 
-from layoutalg.proofs.pipeline.document import LANES, MOST_BYTES, Pipeline, Role
+from layoutalg.proofs.pipeline.document import LANES, Pipeline, Role
+from layoutalg.proofs.pipeline.ops import MOST_BYTES
 from layoutalg.targets.registry import lookup
 from layoutalg.targets.target_model import LIMITS
 

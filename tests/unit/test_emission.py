@@ -20,7 +20,7 @@ from layoutalg.codegen.pipeline.program import Loop, Program, Worker
 from layoutalg.ground.errors import AdmissibilityError, InfeasibleError, MalformedError
 from layoutalg.proofs.pipeline.building import Builder
 from layoutalg.proofs.pipeline.decision import verify
-from layoutalg.proofs.pipeline.document import Barrier, Buffer, Op, Pipeline, Role
+from layoutalg.proofs.pipeline import Barrier, Buffer, Op, Pipeline, Role
 
 needs_compiler = pytest.mark.skipif(hostsim.compiler() is None, reason="no C++ compiler")
 ROWS, COLUMNS = 8, 64

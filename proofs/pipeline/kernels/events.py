@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import Literal, NoReturn, TypeAlias
+from typing import NoReturn, TypeAlias
 
 from layoutalg.ground.errors import Diagnostic, RepresentabilityError
 from layoutalg.proofs.pipeline.kernels.waves import Conditions, Linear, Wave, fitted
-
-Part: TypeAlias = Literal["pre", "loop", "post"]
+from layoutalg.proofs.pipeline.ops import Part
 
 
 @dataclass(eq=False, slots=True)
@@ -73,7 +72,7 @@ class Event:
     """An op of a pipeline before its indices are known.
 
     Args:
-        op: A name in ``document.OPS``.
+        op: A name in ``ops.OPS``, or ``start`` and ``end`` of partitions.
         part: Where the track runs it.
         line: Line of the operation.
         bar: Slot of a barrier.

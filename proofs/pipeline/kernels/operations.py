@@ -14,8 +14,9 @@ from dataclasses import replace
 from typing import Final
 
 from layoutalg.notation.mlir import Operation, fail
-from layoutalg.proofs.pipeline.kernels.events import Event, Memory, Part, Scope, Slot, Track, refuse
+from layoutalg.proofs.pipeline.kernels.events import Event, Memory, Scope, Slot, Track, refuse
 from layoutalg.proofs.pipeline.kernels.waves import Conditions, Known, Linear, Wave
+from layoutalg.proofs.pipeline.ops import Part
 
 MEMORY: Final = re.compile(r"!ttg\.memdesc<((?:\d{1,7}x)+)(\w+),(.*)>$")
 _BITS: Final = re.compile(r"[a-z]+(\d{1,3})")

@@ -20,16 +20,10 @@ from layoutalg.proofs.pipeline.kernels.naming import Named, Namer, Ring, rings
 from layoutalg.proofs.pipeline.kernels.parts import components
 from layoutalg.proofs.pipeline.kernels.ttgir import followed
 from layoutalg.proofs.pipeline.kernels.waves import Linear
+from layoutalg.proofs.pipeline.ops import GENERIC, GROUP_WAITS, GROUPS
 
 DEEPEST: Final = 8
 """iterations: the longest prologue that is folded"""
-_ASYNC: Final = ("mma", "tma_store", "tma_load")
-_GROUPS: Final = {
-    "mma": ("mma_commit", "mma_wait"),
-    "tma_store": ("bulk_commit", "bulk_wait"),
-    "cp_async": ("cp_async_commit", "cp_async_wait"),
-}
-_NUMBERED: Final = ("mma_wait", "bulk_wait", "cp_async_wait")
 
 Document: TypeAlias = "dict[str, Any]"
 
@@ -214,7 +208,7 @@ class _Part:
 
     def loosen(self) -> None:
         """Let groups close and be waited for from the first iteration, where there is nothing in them yet."""
-        for kind, closing in _GROUPS.items():
+        for kind, closing in GROUPS.items():
             firsts = [one.first for one in self.loop if one.event.op == kind]
             for one in self.loop:
                 early = one.event.op in closing and all(first >= one.first for first in firsts)
@@ -285,7 +279,7 @@ class _Part:
         found: list[Document] = []
         for one in events:
             op = _op(one)
-            if one.event.op in _ASYNC and one.buf in generic and not (found and found[-1]["op"] == "proxy_fence"):
+            if one.buf in generic and one.event.op not in GENERIC and not (found and found[-1]["op"] == "proxy_fence"):
                 found.append({"op": "proxy_fence"} | ({"guard": op["guard"]} if "guard" in op else {}))
             found.append(op)
         return found
@@ -304,7 +298,7 @@ def _op(one: Named) -> Document:
         found["idx_abs"] = one.index
     if one.ph:
         found["ph"] = one.ph
-    if event.op in _NUMBERED or (event.op == "arrive" and event.n != 1):
+    if event.op in GROUP_WAITS or (event.op == "arrive" and event.n != 1):
         found["n"] = event.n
     if event.bytes is not None:
         found["bytes"] = event.bytes

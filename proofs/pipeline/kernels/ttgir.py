@@ -276,7 +276,7 @@ class _Reader(Loops):
         outside = [event for event in inner.events if touches(event) and not touches(event) <= mine]
         kinds = {event.op for event in outside}
         for event in inner.events:
-            other = event in outside or (not touches(event) and belongs(event.op, kinds))
+            other = event in outside or belongs(event, kinds)
             if not other or (event.op == "proxy_fence" and not outside):
                 continue
             if event.part != "pre" and event.op != "proxy_fence" and inner.bounds and event.part == "loop":
@@ -286,11 +286,10 @@ class _Reader(Loops):
             outer.events.append(replace(event, part="loop", when=()))
             if event.when:
                 refuse(event.line, "a condition of an outer loop is not followed")
-        shared = {event for event in inner.events if event.op == "proxy_fence"}
         inner.events = [
             event
             for event in inner.events
-            if event in shared or not (event in outside or (not touches(event) and belongs(event.op, kinds)))
+            if event.op == "proxy_fence" or not (event in outside or belongs(event, kinds))
         ]
         if keep:
             self.tracks.append(inner)
