@@ -80,10 +80,11 @@ def completed(graph: Graph, name: str) -> tuple[int, int] | Miscount:
             if not here:
                 continue
             latest = number
-            fault = _fault(graph, name, here, number, trips)
+            arrivals, expected, delivered = sums = _sums(graph, here)
+            fault = _fault(name, barrier.count, here, sums, number, trips)
             if fault is not None:
                 return fault
-            if number >= 0 and _completes(graph, barrier.count, here):
+            if number >= 0 and arrivals == barrier.count and expected == delivered:
                 whole.add(number)
         ends[trips] = max(whole, default=-1) + 1
         if any(number not in whole for number in numbers if 0 <= number < ends[trips]):
@@ -99,12 +100,13 @@ def completed(graph: Graph, name: str) -> tuple[int, int] | Miscount:
     return high, ENDLESS
 
 
-def _fault(graph: Graph, name: str, here: list[Instances], number: int, trips: int) -> Miscount | None:
-    """Return what is wrong with the counts of one phase."""
-    count = dict(graph.pipeline.barriers)[name].count
+def _fault(
+    name: str, count: int, here: list[Instances], sums: tuple[int, int, int], number: int, trips: int
+) -> Miscount | None:
+    """Return what is wrong with the counts of one phase, whose ops add up to these sums."""
     adds = [use for use in here if use.op.on_barrier]
     waits = [use for use in here if not use.op.on_barrier and number >= 0]
-    arrivals, expected, delivered = _sums(graph, adds)
+    arrivals, expected, delivered = sums
     told = f"{arrivals} arrival{'s' * (arrivals != 1)} for a count of {count}"
     if number < 0:
         return Miscount("ub", "a phase before the first", name, number, trips, adds[0]) if adds else None
@@ -131,11 +133,6 @@ def _sums(graph: Graph, uses: Iterable[Instances]) -> tuple[int, int, int]:
     return arrivals, expected, delivered
 
 
-def _completes(graph: Graph, count: int, uses: Iterable[Instances]) -> bool:
-    arrivals, expected, delivered = _sums(graph, uses)
-    return arrivals == count and expected == delivered
-
-
 def unwritten(graph: Graph, name: str) -> Miscount | None:
     """Return a read of an index of a buffer that no op writes, if other indices are written.
 
@@ -143,7 +140,7 @@ def unwritten(graph: Graph, name: str) -> Miscount | None:
     """
     uses = graph.uses.get(name, [])
     writes = [use for use in uses if use.writes]
-    reads = [use for use in uses if use not in writes]
+    reads = [use for use in uses if not use.writes]
     if not writes:
         return None
     for trips, numbers in cases(uses, graph.pipeline.least):
@@ -152,13 +149,10 @@ def unwritten(graph: Graph, name: str) -> Miscount | None:
         if any(filled[0] < number < filled[-1] and number not in filled for number in numbers if filled):
             raise outside(f"for N = {trips} some index is left out between two that are written", name)
         for number in numbers:
-            for read in reads:
-                if (
-                    number >= 0
-                    and number in read.numbers(trips)
-                    and not any(number in w.numbers(trips) for w in writes)
-                ):
-                    return Miscount("race", "a read of what nobody writes", name, number, trips, read)
+            if number >= 0 and number not in filled:
+                for read in reads:
+                    if number in read.numbers(trips):
+                        return Miscount("race", "a read of what nobody writes", name, number, trips, read)
     return None
 
 

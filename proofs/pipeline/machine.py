@@ -83,6 +83,7 @@ class Machine:
         self.barriers = [(name, slot) for name, ring in pipeline.barriers for slot in range(ring.slots)]
         self.counts = [ring.count for _, ring in pipeline.barriers for _ in range(ring.slots)]
         self.slots = [(name, slot) for name, ring in pipeline.buffers for slot in range(ring.slots)]
+        self.rings = pipeline.rings
         self._bar = {key: place for place, key in enumerate(self.barriers)}
         self._buf = {key: place for place, key in enumerate(self.slots)}
         self.running: list[dict[str, list[Task]]] = []  # the asynchronous accesses of each role, by kind
@@ -121,7 +122,7 @@ class Machine:
         return found
 
     def _task(self, role: int, op: Op, k: int, counter: int, number: int, covers: int) -> Task:
-        slots, index = self.pipeline.rings, op.index(counter)
+        slots, index = self.rings, op.index(counter)
         bar, phase = (self._bar[op.bar, index % slots[op.bar]], index // slots[op.bar] + op.ph) if op.bar else (-1, -1)
         buf, src = (self._buf[name, index % slots[name]] if name else -1 for name in (op.buf, op.src))
         size = self.pipeline.size(op) if op.buf else op.bytes or 0

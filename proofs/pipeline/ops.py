@@ -283,8 +283,9 @@ def read_op(node: Reader, cluster: int) -> Op:
             node.get(entry).fail(_OWN[name])
     node.keys(("op",), (*OPS[name].entries, "guard"))
     given: dict[str, Any] = {"n": 1} if name in COUNTED else {}
-    stated = {entry: _read(node.get(entry), entry, cluster) for entry in OPS[name].entries if node.has(entry)}
-    given |= {entry: value for entry, value in stated.items() if value is not None}
+    for entry in OPS[name].entries:
+        if node.has(entry) and (value := _read(node.get(entry), entry, cluster)) is not None:
+            given[entry] = value
     if node.has("guard"):
         guard = node.get("guard")
         guard.keys((), ("from", "until"))
