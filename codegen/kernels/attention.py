@@ -26,8 +26,9 @@ from layoutalg.codegen.kernels.gemm import RESULTS, SETTLE, write_text
 from layoutalg.codegen.kernels.gemm_forms import GROUP_ROWS, SPAN, WARPS
 from layoutalg.codegen.kernels.ring import MOST_COORDINATE, checked_tiles, mover, tile_plan
 from layoutalg.codegen.launch import place_map
-from layoutalg.codegen.pipeline.emission import REGISTERS, Emitted, emit, placed
-from layoutalg.codegen.pipeline.program import BODIES, WARP, Loop, Program, Worker
+from layoutalg.codegen.pipeline.emission import Emitted, emit
+from layoutalg.codegen.pipeline.memory import placed
+from layoutalg.codegen.pipeline.program import BODIES, Loop, Program, Worker, consumer_registers
 from layoutalg.codegen.prelude import wgmma_prelude, wgmma_registers_prelude
 from layoutalg.codegen.thread_numbers import Numbers
 from layoutalg.ground.record import Checked
@@ -43,7 +44,6 @@ HEADS: Final = (64, 128)
 LEAST_SCALE: Final = 2.0**-100
 """So that scaled maxima are normal floats."""
 LOADER_REGISTERS: Final = 24
-MOST_REGISTERS: Final = 240
 SHARE: Final = 6
 """One in so many registers of a consumer is for other values than scores, sums and packed scores: with fewer, ptxas
 13.0 spills (measured)."""
@@ -301,7 +301,10 @@ def checked_schedule(
     if tm != GROUP_ROWS * consumers or tn % 16 or tn > 256:
         rule = f"must have {GROUP_ROWS * consumers} queries, and a multiple of 16 keys up to 256"
         raise CHECK.malformed("tile", rule, (tm, tn))
-    held, most = tn // 2 + tn // 4 + columns // 2, consumer_registers(consumers) * (SHARE - 1) // SHARE
+    held, most = (
+        tn // 2 + tn // 4 + columns // 2,
+        consumer_registers(consumers, LOADER_REGISTERS) * (SHARE - 1) // SHARE,
+    )
     if held > most:
         raise CHECK.malformed("tile", f"must need at most {most} registers with {consumers} consumers", held)
     CHECK.integer(stages, "stages", 1, 9)
@@ -450,7 +453,7 @@ class _Attention:
         workers = (
             Worker((_loop("load", pipeline.roles[0], load),), WARPS, elected=True, registers=LOADER_REGISTERS),
             Worker((_loop("math", pipeline.roles[1], self.bodies(bool(pipeline.roles[1].trip), numbers)),),
-                   WARPS, self.consumers, registers=consumer_registers(self.consumers),
+                   WARPS, self.consumers, registers=consumer_registers(self.consumers, LOADER_REGISTERS),
                    start=numbers.declared().replace("    const", "const") + values),
         )  # fmt: skip
         before = wgmma_prelude(self.dtype, tn) + wgmma_registers_prelude(self.dtype, columns)
@@ -558,17 +561,6 @@ def _loop(name: str, role: Role, bodies: dict[str, str]) -> Loop:
         f"{part} {op.op} {op.buf or op.n}": f"{part}[{place}]" for part, place, op in role.ops() if op.op in BODIES
     }
     return Loop(name, tuple([(places[what], text) for what, text in bodies.items()]))
-
-
-def consumer_registers(consumers: int) -> int:
-    """Return the registers of a consumer's thread.
-
-    Example:
-        >>> [consumer_registers(consumers) for consumers in (1, 2, 3)]
-        [240, 240, 160]
-    """
-    threads = WARPS * WARP
-    return min((REGISTERS - LOADER_REGISTERS * threads) // (consumers * threads) // 8 * 8, MOST_REGISTERS)
 
 
 def packed_scores(keys: int) -> list[list[tuple[int, int]]]:

@@ -23,8 +23,9 @@ from layoutalg.codegen.kernels.arguments import ArrayArgument, Place, checked_pl
 from layoutalg.codegen.kernels.gemm_forms import GROUP_ROWS, LINE_BYTES, SPANS, WARPS, Form, fitted, forms
 from layoutalg.codegen.kernels.ring import checked_tiles, mover, tile_plan, tiles_of, tiles_of_block
 from layoutalg.codegen.launch import place_map
-from layoutalg.codegen.pipeline.emission import REGISTERS, Emitted, Memory, emit, launch_registers, placed
-from layoutalg.codegen.pipeline.program import WARP, Loop, Program, Worker
+from layoutalg.codegen.pipeline.emission import Emitted, emit
+from layoutalg.codegen.pipeline.memory import Memory, placed
+from layoutalg.codegen.pipeline.program import WARP, Loop, Program, Worker, consumer_registers, launch_registers
 from layoutalg.codegen.prelude import wgmma_prelude
 from layoutalg.codegen.thread_numbers import Numbers
 from layoutalg.ground.record import Checked
@@ -450,14 +451,11 @@ class Product:
         loops = (Loop("math", (("loop[2]", multiply),), f"{kt}"), *self._results(numbers))
         start = numbers.declared().replace("    const", "const") + f"float acc[{form.accumulators}];"
         start += f"\nfloat own[{form.leaving // 2}];" * (form.split > 1)
-        threads = form.consumers * WARPS * WARP
-        most = (REGISTERS - LOADER_REGISTERS * WARPS * WARP) // threads // 8 * 8
+        registers = consumer_registers(form.consumers, LOADER_REGISTERS)
         workers = (
             Worker((Loop("load", self._load(), f"{kt}"),), WARPS, elected=True,
                    registers=LOADER_REGISTERS, turn=self._tile()),
-            Worker(
-                loops, WARPS, form.consumers, registers=min(most, 240), start=start, turn=self._tile(),
-            ),
+            Worker(loops, WARPS, form.consumers, registers=registers, start=start, turn=self._tile()),
         )  # fmt: skip
         plans = (("A", self.plans["A"]), ("B", self.plans["B"]), ("C0", self.plans["D"]))
         return Program(

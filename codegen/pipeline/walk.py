@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from layoutalg.codegen.pipeline.program import WARP
+from layoutalg.codegen.pipeline.program import WARP, WARPGROUP
 from layoutalg.codegen.pipeline.steps import Step
 from layoutalg.codegen.pipeline.thread import Event
 from layoutalg.ground.refusal import Broken
@@ -14,7 +14,6 @@ from layoutalg.proofs.pipeline.ops import COPIES, GENERIC, GROUP_WAITS, GROUPS
 if TYPE_CHECKING:
     from layoutalg.codegen.pipeline.reread import Comparison
 
-WARPGROUP = 4
 LOADS, STORES = ("expect", "arrive_tx", *COPIES), ("tma_store", *GROUPS["tma_store"])
 ASYNC = (*GROUPS["cp_async"], "cp_async_arrive")
 ALL = ("wait", "mma", *GROUPS["mma"])

@@ -26,7 +26,7 @@ def _exceeded(pipeline: Pipeline, target: str) -> Iterator[tuple[str, str]]:
     for name, barrier in pipeline.barriers:
         if not 1 <= barrier.count <= MOST_BYTES:
             yield f"{barrier.count} arrivals per phase; a barrier counts 1 to {MOST_BYTES}", name
-    has = _limits(lookup(target).arch)
+    has = limits_of(lookup(target).arch)
     total = sum([ring.slots * ring.bytes for name, ring in pipeline.buffers if name not in pipeline.unfenced])
     total += sum([8 * ring.slots for _, ring in pipeline.barriers])
     most = lookup(target).shared_kib[0] * 1024
@@ -56,7 +56,7 @@ def _exceeded(pipeline: Pipeline, target: str) -> Iterator[tuple[str, str]]:
 
 
 @cache
-def _limits(arch: str) -> Mapping[str, int]:
+def limits_of(arch: str) -> Mapping[str, int]:
     """Return the limits of a target that are numbers."""
     return {name: fact.value for name, fact in LIMITS[arch].items() if isinstance(fact.value, int)}
 
