@@ -340,7 +340,11 @@ def result_type(one: Operation) -> str:
 
 
 def is_eventful(one: Operation) -> bool:
-    """Whether an operation may touch memory or barriers."""
+    """Whether an operation, or one inside it, may touch memory or barriers."""
+    return any(_is_eventful(inner) for inner in one.walk())
+
+
+def _is_eventful(one: Operation) -> bool:
     if one.name in ("tt.call", "scf.while", "cf.br", "cf.cond_br", "scf.execute_region", "scf.index_switch"):
         return True
     if "memdesc" in one.types and one.name not in _IGNORED and not one.name.startswith(("scf.", "arith.")):
