@@ -150,6 +150,15 @@ class Graph:
         self.tails.append([])
         return len(self.events) - 1
 
+    def link(self, part: Part, before: int, after: int) -> None:
+        """Let one event precede another of the same role and part, in loops of the same iteration."""
+        if part == "loop":
+            self.steps[before].append((after, 0))
+        elif part == "pre":
+            self.heads[before].append((0, after, 0))
+        else:
+            self.tails[before].append((0, False, after, 0))
+
     def op(self, event: Event) -> Op:
         """Return the op of an event of a role."""
         role = next(role for role in self.pipeline.roles if role.name == event.owner)
@@ -211,12 +220,7 @@ def _add_op(graph: Graph, role: Role, part: Part, place: int, op: Op, turned: Tu
     done = start
     if op.op == "wait" or op.op in LATER:
         done = graph.add(Event(role.name, part, place, "done", low, high))
-        if part == "loop":
-            graph.steps[start].append((done, 0))
-        elif part == "pre":
-            graph.heads[start].append((0, done, 0))
-        else:
-            graph.tails[start].append((0, False, done, 0))
+        graph.link(part, start, done)
     if op.op == "proxy_fence":
         graph.fences.add(start)
     least = max(0, low - high + 1)  # the N that run the op of a loop
@@ -288,14 +292,11 @@ def _groups(graph: Graph, role: Role, ops: list[Ordered]) -> None:
             for cover in waits:
                 needed = cover[2].n + 1 + before(read) - before(cover)  # commits between them, less whole iterations
                 match read[0], cover[0]:
-                    case "loop", "loop":
-                        if each:
-                            graph.steps[done].append((cover[3], max(0, -(-needed // each))))
-                        elif needed <= 0:
-                            graph.steps[done].append((cover[3], 0))
-                    case "pre", "pre":
+                    case "loop", "loop" if each:
+                        graph.steps[done].append((cover[3], max(0, -(-needed // each))))
+                    case ("loop", "loop") | ("pre", "pre") | ("post", "post"):
                         if needed <= 0:
-                            graph.heads[done].append((0, cover[3], 0))
+                            graph.link(read[0], done, cover[3])
                     case "pre", "loop":
                         needed -= whole
                         if each or needed <= 0:
@@ -305,9 +306,6 @@ def _groups(graph: Graph, role: Role, ops: list[Ordered]) -> None:
                         if each or needed <= 0:
                             back = max(1, -(-needed // each)) if each else 1
                             graph.tails[done].append((role.trip - back, True, cover[3], 0))
-                    case "post", "post":
-                        if needed <= 0:
-                            graph.tails[done].append((0, False, cover[3], 0))
 
 
 def _lasts(graph: Graph, role: Role) -> None:
@@ -335,17 +333,14 @@ def _signalled(graph: Graph, role: Role, read: Ordered, signal: Ordered) -> None
             graph.steps[done].append((end, far))
             if graph.events[end].low:  # the first ones are left out, and the next arrives after them too
                 graph.steps[done].append((end, far + 1))
-        case "pre", "pre":
+        case ("pre", "pre") | ("post", "post"):
             if read[1] < signal[1]:
-                graph.heads[done].append((0, end, 0))
+                graph.link(read[0], done, end)
         case "pre", "loop":
             graph.heads[done].append((0, end, graph.events[end].low))
             graph.tails[done].append((0, False, end, graph.events[end].high - 1))
         case "loop", "post":
             graph.tails[done].append((role.trip - 1, True, end, 0))
-        case "post", "post":
-            if read[1] < signal[1]:
-                graph.tails[done].append((0, False, end, 0))
 
 
 def _to_phase(graph: Graph, use: Instances, phase: int) -> None:

@@ -19,6 +19,7 @@ from layoutalg.proofs.pipeline.ops import (
     GROUPS,
     MOST_BYTES,
     OPS,
+    PARTS,
     READS,
     SIGNALS,
     WRITES,
@@ -104,7 +105,8 @@ class Machine:
         found: list[Task] = []
         running: dict[str, list[Task]] = {kind: [] for kind in GROUPS}
         closed: dict[str, list[int]] = {kind: [0] for kind in GROUPS}  # how many were in groups after each commit
-        for part, ks in (("pre", range(1)), ("loop", range(trip)), ("post", range(trip, trip + 1))):
+        for part in PARTS:
+            ks = {"pre": range(1), "loop": range(trip), "post": range(trip, trip + 1)}[part]
             for _, op, k, counter in role.running(part, ks, trip, self.pipeline.reset):
                 kind, covers = OPS[op.op], 0
                 if kind.does == "commit":

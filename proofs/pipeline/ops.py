@@ -33,7 +33,7 @@ _NAMED = ("id", "threads")
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(Checked, code="LA970"):
     """What all ops of one name have in common.
 
     Args:

@@ -159,11 +159,9 @@ def _missing(pipeline: Pipeline) -> Iterator[tuple[str, str, Pipeline]]:
 def _deeper(pipeline: Pipeline) -> Pipeline:
     """Return the pipeline with one more slot in every ring of the default depth."""
     stages = pipeline.stages
-    barriers, buffers = (
-        tuple([(name, replace(ring, slots=ring.slots + (ring.slots == stages))) for name, ring in rings])
-        for rings in (pipeline.barriers, pipeline.buffers)
-    )
-    return replace(pipeline, stages=stages + 1, barriers=barriers, buffers=buffers)
+    barriers = [(name, replace(one, slots=one.slots + (one.slots == stages))) for name, one in pipeline.barriers]
+    buffers = [(name, replace(one, slots=one.slots + (one.slots == stages))) for name, one in pipeline.buffers]
+    return replace(pipeline, stages=stages + 1, barriers=tuple(barriers), buffers=tuple(buffers))
 
 
 def _part(role: Role, part: str, ops: tuple[Op, ...]) -> Role:

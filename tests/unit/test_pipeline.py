@@ -14,7 +14,8 @@ from layoutalg.codegen.pipeline.program import Loop, Program, Worker
 from layoutalg.ground.errors import MalformedError
 from layoutalg.ground.verdict import Proved, Refuted, Unknown
 from layoutalg.pipeline import Builder, Op, Pipeline, verify
-from layoutalg.proofs.pipeline.explore import Machine, delayed
+from layoutalg.proofs.pipeline.explore import delayed
+from layoutalg.proofs.pipeline.machine import Machine
 
 LOAD = [
     {"op": "wait", "bar": "empty", "ph": -1},
@@ -307,7 +308,7 @@ class TestVerdicts:
         made = ring({"name": "load", "loop": loop}, {"name": "use", "loop": USE})
         made["barriers"]["full"]["count"] = 3
         machine = Machine(Pipeline.from_json(made), 1, "strict")
-        run = delayed(machine, soft=False)
+        run = delayed(machine)
         assert run is not None
         assert told in run.violation.what
 

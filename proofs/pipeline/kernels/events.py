@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import Any, NoReturn, TypeAlias, TypeVar
+from typing import Any, NoReturn, TypeAlias, TypeVar, cast
 
 from layoutalg.ground.errors import Diagnostic, RepresentabilityError
 from layoutalg.proofs.pipeline.kernels.waves import Conditions, Linear, Wave, fitted
@@ -173,7 +173,7 @@ def mapped(value: Known, change: Callable[[Wave], Wave]) -> Known:
         found = Slot(value.memory, replace(value.index, wave=change(value.index.wave)))
     elif isinstance(value, Linear):
         found = replace(value, wave=change(value.wave))
-    return found
+    return cast("Known", found)
 
 
 def at_turn(value: Known, k: int) -> Known:

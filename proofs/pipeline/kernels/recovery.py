@@ -275,7 +275,7 @@ class _Part:
     def role(self) -> Document:
         """Return the role."""
         found: Document = {"name": self.track.name}
-        found |= {part: self.ops(events) for part, events in zip(PARTS, self.parts, strict=False) if events}
+        found |= {part: self.ops(events) for part, events in zip(PARTS, self.parts[:3], strict=True) if events}
         return found | ({"trip": f"N{self.trip:+d}"} if self.loop and self.trip else {})
 
     def ops(self, events: list[Named]) -> list[Document]:

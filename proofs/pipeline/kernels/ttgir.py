@@ -112,7 +112,7 @@ class _Reader(Loops):
         """Follow scalar arithmetic; pass over what only computes; refuse the rest."""
         values = [scope.get(name) for name in one.operands()]
         under = tuple(dict.fromkeys([part for value in values if isinstance(value, Linear) for part in value.under]))
-        known = [_known(value, under=()) for value in values]
+        known = [_bare(_known(value)) for value in values]
         found: Known | None = None
         if one.name == "arith.constant":
             number = re.match(r"(-?\d+|true|false)\b(?! *x)", one.head)
@@ -304,8 +304,9 @@ def _number(word: str) -> int:
     return int(word) if word.lstrip("-").isdigit() else 0
 
 
-def _known(value: Value | None, **entries: tuple[Linear, ...]) -> Known | None:
-    """Return a value that is no slot, with other entries if it is linear."""
-    if isinstance(value, Linear):
-        return replace(value, **entries) if entries else value
-    return value if isinstance(value, Conditions) else None
+def _known(value: Value | None) -> Known | None:
+    return None if isinstance(value, Slot) else value
+
+
+def _bare(value: Known | None) -> Known | None:
+    return replace(value, under=()) if isinstance(value, Linear) and value.under else value
