@@ -25,7 +25,6 @@ from layoutalg.codegen.kernels.arguments import ArrayArgument, Place, checked_pl
 from layoutalg.codegen.kernels.gemm import RESULTS, SETTLE, write_text
 from layoutalg.codegen.kernels.gemm_forms import GROUP_ROWS, SPAN, WARPS
 from layoutalg.codegen.kernels.ring import MOST_COORDINATE, checked_tiles, mover, tile_plan
-from layoutalg.codegen.launch import place_map
 from layoutalg.codegen.pipeline.emission import Emitted, emit
 from layoutalg.codegen.pipeline.memory import placed
 from layoutalg.codegen.pipeline.program import BODIES, Loop, Program, Worker, consumer_registers
@@ -105,11 +104,8 @@ class AttentionKernel(Checked):
             5
         """
         addresses = checked_places(self.arrays, {"q": q, "k": k, "v": v, "o": o})
-        if status is None:
-            status = np.zeros(self.blocks, dtype=np.int32)
-        words = ArrayArgument("status", (self.blocks,), answer.STATUS_BYTES, answer.STATUS_BYTES, written=True)
-        checked_places((words,), {"status": status})
-        return [*[place_map(raw, at) for raw, at in zip(self.maps, addresses, strict=True)], status]
+        maps, status = answer.launch_values(self.maps, addresses, self.blocks, status)
+        return [*maps, status]
 
 
 def attention_pipeline(
@@ -454,7 +450,7 @@ class _Attention:
             Worker((_loop("load", pipeline.roles[0], load),), WARPS, elected=True, registers=LOADER_REGISTERS),
             Worker((_loop("math", pipeline.roles[1], self.bodies(bool(pipeline.roles[1].trip), numbers)),),
                    WARPS, self.consumers, registers=consumer_registers(self.consumers, LOADER_REGISTERS),
-                   start=numbers.declared().replace("    const", "const") + values),
+                   start=numbers.declared(0) + values),
         )  # fmt: skip
         before = wgmma_prelude(self.dtype, tn) + wgmma_registers_prelude(self.dtype, columns)
         before += SETTLE + SHUFFLES + _FLOATS

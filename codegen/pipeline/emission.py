@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from layoutalg.codegen.cuda import MAP_TYPE
 from layoutalg.codegen.kernel import STATUS_DONE, STATUS_TIMEOUT, KernelSource, checked_name, signature
-from layoutalg.codegen.pipeline.memory import BARRIER_BYTES, placed
+from layoutalg.codegen.pipeline.memory import placed
 from layoutalg.codegen.pipeline.program import CHECK, SLOT_ALIGN, WARP, Program, launch_registers
 from layoutalg.codegen.pipeline.roles import Writer, indented
 from layoutalg.codegen.portable import TENSOR_PRELUDE
@@ -20,6 +20,7 @@ from layoutalg.codegen.prelude import (
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic
 from layoutalg.ground.verdict import Proved, Unknown
 from layoutalg.proofs.pipeline.decision import verify
+from layoutalg.proofs.pipeline.resources import BARRIER_BYTES
 
 MOST_WAITS = 255
 
@@ -126,7 +127,7 @@ def emit(
         each = f"la_mbarrier_init(shared + {memory.barriers[barrier]} + {BARRIER_BYTES} * slot, {ring.count});"
         inits.append(f"        for (int slot = 0; slot < {ring.slots}; ++slot) {each}  // {barrier}\n")
     prelude = TENSOR_PRELUDE + PIPELINE_PRELUDE + CLUSTER_PRELUDE * (program.pipeline.cluster > 1)
-    used = {op.op for role in program.pipeline.roles for _, _, op in role.ops()}
+    used = {op.op for op in program.pipeline.ops()}
     prelude += NAMED_PRELUDE * ("bar_arrive" in used) + CP_ASYNC_PRELUDE * ("cp_async" in used)
     prelude += DELAY_PRELUDE * (delays is not None)
     threads, cluster = program.warps * WARP, program.pipeline.cluster

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from layoutalg.codegen.kernels.answer import fitting
 from layoutalg.codegen.pipeline.program import SLOT_ALIGN
 from layoutalg.proofs.pipeline.document import Pipeline
-
-BARRIER_BYTES = 8
+from layoutalg.proofs.pipeline.resources import BARRIER_BYTES
 
 
 @dataclass(frozen=True, slots=True)

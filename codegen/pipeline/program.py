@@ -17,14 +17,12 @@ from layoutalg.ground.check import Checker
 from layoutalg.ground.record import Checked
 from layoutalg.proofs.pipeline.document import LANES, Pipeline, Role
 from layoutalg.proofs.pipeline.ops import COPIES, MOST_BYTES, Op
-from layoutalg.proofs.pipeline.resources import limits_of
+from layoutalg.proofs.pipeline.resources import WARPGROUP, limits_of
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.targets.pipeline_costs import SETMAXNREG
 
 CHECK = Checker("LA985", "cannot emit this pipeline")
 WARP = LANES
-WARPGROUP = 4
-"""Warps that multiply together, and set their registers together (PTX ISA 9.1, 9.7.15 and 9.7.19.5)."""
 _LIMITS = limits_of("sm_90a")
 MOST_WARPS = _LIMITS["threads_per_block"] // WARP
 REGISTERS = _LIMITS["registers_per_block"]

@@ -22,6 +22,7 @@ from layoutalg.ground.refusal import Broken
 from layoutalg.proofs.pipeline.document import MOST_OPS, Pipeline, Role
 from layoutalg.proofs.pipeline.expansion import Meeting, expanded
 from layoutalg.proofs.pipeline.ops import COPIES, COUNTED, GENERIC, GROUP_WAITS
+from layoutalg.proofs.pipeline.resources import BARRIER_BYTES
 
 LANES = (0, 1, 31)
 """The lanes of each warp that are run: lane 0 is the one that ``elect`` chooses, lane 1 stands for those up to 30."""
@@ -151,8 +152,8 @@ def _plain(kernel: KernelSource, pipeline: Pipeline) -> Pipeline:
 
 def _placed(pipeline: Pipeline, given: set[str]) -> None:
     """Refuse copies by threads whose slots nobody can tell: bulk copies say where slots are."""
-    ops = [op for role in pipeline.roles for _, _, op in role.ops()]
-    for name in {op.buf for op in ops if op.op == "cp_async"} - given - {op.buf for op in ops if op.op == "tma_load"}:
+    copied = {kind: {op.buf for op in pipeline.ops() if op.op == kind} for kind in ("cp_async", "tma_load")}
+    for name in copied["cp_async"] - given - copied["tma_load"]:
         because = "threads copy into it, so its place must be given: buffers=[(name, first byte, bytes of a slot)]"
         raise not_followed(f"buffer {name}", because)
 
@@ -174,7 +175,7 @@ class Comparison:
         self.shapes: dict[tuple[str, int], tuple[int, ...]] = {}  # of an op and a warpgroup
         self.trips = self.rank = 0
         self.barriers = {
-            self.base(to) + first + 8 * slot: (self.own(name, to), slot)
+            self.base(to) + first + BARRIER_BYTES * slot: (self.own(name, to), slot)
             for to in range(cluster)
             for name, first, slots in kernel.barriers
             for slot in range(slots)

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from string import Template
 from typing import Final
 
-from layoutalg.codegen.pipeline.memory import BARRIER_BYTES, Memory
+from layoutalg.codegen.pipeline.memory import Memory
 from layoutalg.codegen.pipeline.program import CHECK, ISSUED, MOST_NAMED, WARP, Loop, Program, Worker, launch_registers
 from layoutalg.proofs.pipeline.expansion import Meeting
 from layoutalg.proofs.pipeline.ops import Op, Part
+from layoutalg.proofs.pipeline.resources import BARRIER_BYTES
 
 _CALLS: Final = {
     "arrive_tx": "{issuer}la_arrive_expect_tx({bar}, {bytes}u);",
@@ -109,10 +110,9 @@ class Writer:
     def __init__(self, program: Program, memory: Memory, delays: int | None) -> None:
         self.program, self.memory, self.delays, self.places = program, memory, delays, itertools.count()
         self.rings, self.registers = program.pipeline.rings, program.pipeline.registers
-        ops = [op for role in program.pipeline.roles for _, _, op in role.ops()]
-        self.shared = {op.bar for op in ops if op.reaches}  # barriers that other CTAs act on
+        self.shared = {op.bar for op in program.pipeline.ops() if op.reaches}  # barriers that other CTAs act on
         self.waits: list[tuple[str, str]] = []
-        named = {op.id for role in program.pipeline.roles for _, _, op in role.ops() if op.is_named}
+        named = {op.id for op in program.pipeline.ops() if op.is_named}
         self.free = [number for number in range(1, MOST_NAMED) if number not in named]  # 0 is that of __syncthreads
 
     def worker(self, worker: Worker, first: int) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from layoutalg.codegen.pipeline.program import WARP, WARPGROUP
+from layoutalg.codegen.pipeline.program import WARP
 from layoutalg.codegen.pipeline.steps import Step
 from layoutalg.codegen.pipeline.thread import Event
 from layoutalg.ground.refusal import Broken
 from layoutalg.proofs.pipeline.ops import COPIES, GENERIC, GROUP_WAITS, GROUPS
+from layoutalg.proofs.pipeline.resources import WARPGROUP
 
 if TYPE_CHECKING:
     from layoutalg.codegen.pipeline.reread import Comparison

@@ -65,13 +65,14 @@ class Refuted(Fails):
         """Single changes with which the pipeline is proved; looked for when they are read."""
         return repairs(*self.subject) if self.subject else ()
 
+    @property
+    def place(self) -> str:
+        """Where it goes wrong, as far as it is known."""
+        known = [(name, getattr(self, name)) for name in ("role", "barrier", "buffer", "slot", "phase")]
+        return ", ".join(f"{name} {value}" for name, value in (*known, ("N", self.trips)) if value not in ("", None))
+
     def __str__(self) -> str:
-        lines = [f"refuted       {self.kind}: {self.witness.get('what', '')}"]
-        place = [("role", self.role), ("barrier", self.barrier), ("buffer", self.buffer), ("slot", self.slot)]
-        place += [("phase", self.phase), ("N", self.trips)]
-        lines.append(
-            "  at          " + ", ".join(f"{name} {value}" for name, value in place if value not in ("", None))
-        )
+        lines = [f"refuted       {self.kind}: {self.witness.get('what', '')}", f"  at          {self.place}"]
         if self.kind == "deadlock" and not self.interleaving:
             lines.append("  run         before any event")
         if self.interleaving:
@@ -220,8 +221,7 @@ def _run(pipeline: Pipeline, policy: str, likely: int | None) -> tuple[Run | Non
     """Return a run to a violation, the shortest where the states of all shorter ones are few."""
     least = pipeline.least
     slots = max(pipeline.rings.values(), default=1)
-    ops = [op for role in pipeline.roles for _, _, op in role.ops()]
-    lag = max([abs(op.off) + op.first + op.last + abs(op.idx_abs or 0) for op in ops], default=0)
+    lag = max([abs(op.off) + op.first + op.last + abs(op.idx_abs or 0) for op in pipeline.ops()], default=0)
     far = 2 * slots + lag + 3 + 2 * pipeline.reset
     tries = {least, least + 1, least + 2, slots, slots + 1, slots + 2, 2 * slots, 2 * slots + 1, far}
     tries |= set() if likely is None else {likely}

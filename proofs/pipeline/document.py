@@ -156,7 +156,7 @@ class Pipeline(Checked, Shown, code="LA970"):
             for place, name in enumerate(given):
                 if name in given[:place]:
                     raise CHECK.malformed("name", "must not be used twice", name)
-        if sum([len(role.ops()) for role in self.roles]) > MOST_OPS:
+        if len(self.ops()) > MOST_OPS:
             raise CHECK.malformed("roles", f"must have at most {MOST_OPS} ops", "more")
         barriers = dict(self.barriers)
         spaces, owners = {name: ring.space for name, ring in self.buffers}, dict[str, str]()
@@ -242,6 +242,10 @@ class Pipeline(Checked, Shown, code="LA970"):
     def rings(self) -> Mapping[str, int]:
         """The number of slots of each barrier and buffer."""
         return {name: ring.slots for name, ring in self.barriers} | {name: ring.slots for name, ring in self.buffers}
+
+    def ops(self) -> list[Op]:
+        """All ops of all roles."""
+        return [op for role in self.roles for _, _, op in role.ops()]
 
     def size(self, op: Op) -> int:
         """The bytes that a copy delivers, by default those of its buffer."""

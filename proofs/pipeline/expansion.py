@@ -77,7 +77,7 @@ def is_plain(pipeline: Pipeline) -> bool:
     """Return whether a pipeline says nothing that has to be expanded."""
     if pipeline.cluster > 1 or any(role.ctas or role.warps or role.registers for role in pipeline.roles):
         return False
-    return not any(op.reaches or op.is_named for role in pipeline.roles for _, _, op in role.ops())
+    return not any(op.reaches or op.is_named for op in pipeline.ops())
 
 
 def _together(pipeline: Pipeline) -> Pipeline:

@@ -130,7 +130,7 @@ def _stores_left(pipeline: Pipeline) -> bool:
     if not roles:
         return False
     pipeline = replace(pipeline, roles=roles)
-    ops = [op for role in roles for _, _, op in role.ops()]
+    ops = pipeline.ops()
     open_ = max([op.n for op in ops if op.op == "bulk_wait"], default=0)
     far = open_ + max([abs(op.off) + op.first + op.last for op in ops]) + max(abs(role.trip) for role in roles)
     for trips in range(pipeline.least, pipeline.least + far + 3):
