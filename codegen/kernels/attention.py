@@ -22,8 +22,8 @@ from layoutalg.codegen.kernel import KernelSource, checked_name
 from layoutalg.codegen.kernels import answer
 from layoutalg.codegen.kernels.answer import CHECK
 from layoutalg.codegen.kernels.arguments import ArrayArgument, Place, checked_places
-from layoutalg.codegen.kernels.gemm import RESULTS, SETTLE, write_text
-from layoutalg.codegen.kernels.gemm_forms import GROUP_ROWS, SPAN, WARPS
+from layoutalg.codegen.kernels.gemm import RESULTS, SETTLE, operand, write_text
+from layoutalg.codegen.kernels.gemm_forms import GROUP_ROWS, WARPS
 from layoutalg.codegen.kernels.ring import MOST_COORDINATE, checked_tiles, mover, tile_plan
 from layoutalg.codegen.pipeline.emission import Emitted, emit
 from layoutalg.codegen.pipeline.memory import placed
@@ -35,9 +35,9 @@ from layoutalg.proofs.dtypes import element_type
 from layoutalg.proofs.pipeline import Barrier, Buffer, Op, Pipeline, Role
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.proofs.wgmma import OperandPlan
-from layoutalg.synth.wgmma.plan import wgmma
 from layoutalg.targets.nvidia.wgmma import accumulator_coordinates, register_coordinates, require_wgmma
 
+SWIZZLE: Final = "128B"
 HEADS: Final = (64, 128)
 """Columns of Q, K, V: one or two swizzle spans, one instruction of the second product."""
 LEAST_SCALE: Final = 2.0**-100
@@ -248,7 +248,7 @@ def attention_kernel(
     last = min(max(shift, -queries), keys) if causal else None
     sizes = {"Q": (queries, GROUP_ROWS), "K": (keys, tn), "V": (keys, tn), "O": (queries, GROUP_ROWS)}
     plans = {
-        side: tile_plan((batches, rows, columns), kind, (1, part, columns), "128B", target,
+        side: tile_plan((batches, rows, columns), kind, (1, part, columns), SWIZZLE, target,
                         "store" if side == "O" else "load")
         for side, (rows, part) in sizes.items()
     }  # fmt: skip
@@ -523,18 +523,11 @@ class _Attention:
             ]
         )
 
-    def operand(self, side: str, shape: tuple[int, int], layout: str) -> OperandPlan:
-        """The descriptors of an operand in swizzled rows of 128 bytes."""
-        return wgmma(side, self.dtype, shape, f"Sw<3,3,3> o 0 o {layout}", self.target)
-
     def multiply_scores(self) -> str:
         """S = Q K^T."""
         tn, columns = self.tile[1], self.shape[3]
-        spans, span = columns * 2 // SPAN, SPAN // 2
-        q, k = (
-            self.operand(side, (rows, columns), f"({rows},({span},{spans})):({span},(1,{span * rows}))")
-            for side, rows in (("A", GROUP_ROWS), ("B", tn))
-        )
+        q = operand("A", self.dtype, (GROUP_ROWS, columns), "K", SWIZZLE, self.target)
+        k = operand("B", self.dtype, (tn, columns), "K", SWIZZLE, self.target)
         call = f"la_wgmma_m64n{tn}k16_{self.dtype}<{q.transpose}, {k.transpose}>"
         lines = ["la_wgmma_fence();", _based("q", q, "$Q"), _based("keys", k, "$K")]
         for step, (at, to) in enumerate(zip(_moves(q), _moves(k), strict=True)):
@@ -544,8 +537,7 @@ class _Attention:
     def multiply_values(self) -> str:
         """O += P V."""
         tn, columns = self.tile[1], self.shape[3]
-        spans, span = columns * 2 // SPAN, SPAN // 2
-        v = self.operand("B", (columns, tn), f"(({span},{spans}),{tn}):((1,{span * tn}),{span})")
+        v = operand("B", self.dtype, (columns, tn), "MN", SWIZZLE, self.target)
         call = f"la_wgmma_registers_m64n{columns}k16_{self.dtype}<{v.transpose}>"
         lines = ["la_wgmma_fence();", _based("values", v, "$V")]
         return "\n".join([*lines, *[f"{call}(o, p[{step}], values + {at}, 1);" for step, at in enumerate(_moves(v))]])

@@ -317,7 +317,7 @@ def of_run(run: Run) -> Timeline:
         stuck = [tasks[at] for at, tasks in zip(state[0], run.machine.tasks, strict=True) if at < len(tasks)]
         found.marks += [_mark(run.machine, one, ends[one.role], end + 1) for one in stuck]
         found.wrong = found.marks[len(found.marks) - len(stuck) :]
-    elif task is not None:  # the op that goes wrong, or that started what goes wrong
+    else:  # the op that goes wrong, or that started what goes wrong
         found.wrong = [mark for mark in found.marks if mark.ops[0] is task.op and mark.k == task.k][-1:]
         if task.buf >= 0:
             found.spot = *run.machine.slots[task.buf], max(0, end - 1)

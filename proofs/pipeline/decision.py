@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Final
 
 from layoutalg.ground import clock
 from layoutalg.ground.errors import BudgetError, Repair, RepresentabilityError
@@ -188,33 +188,19 @@ def refute(pipeline: Pipeline, policy: str, gap: Gap) -> tuple[Refuted | None, t
     pipeline = expanded(pipeline)
     wrong = gap.miscount
     run, tried = _run(pipeline, policy, wrong.trips if wrong else None)
-    where: _Where
+    events = () if run is None else tuple(map(run.machine.named, run.events))
+    slot: int | None
+    phase: int | None
     if wrong is not None and (run is None or wrong.kind == "tx_mismatch"):
-        slots = pipeline.rings[wrong.ring]
-        op = wrong.use.op
-        where = (wrong.use.role, op.bar, op.buf, wrong.number % slots, wrong.number // slots, wrong.trips)
-        return _refuted(wrong.kind, wrong.what, where, run, subject), tried
-    if run is None:
+        kind, what, role, op, trips = wrong.kind, wrong.what, wrong.use.role, wrong.use.op, wrong.trips
+        phase, slot = divmod(wrong.number, pipeline.rings[wrong.ring])
+    elif run is not None:
+        task, trips = run.violation.task, run.machine.trips
+        kind, what, role, op = run.violation.kind, run.violation.what, pipeline.roles[task.role].name, task.op
+        slot, phase = run.machine.slot(task), task.phase if op.bar else None
+    else:
         return None, tried
-    task = run.violation.task
-    if task is None:
-        nowhere = ("", "", "", None, None, run.machine.trips)
-        return _refuted(run.violation.kind, run.violation.what, nowhere, run, subject), tried
-    machine = run.machine
-    slot = machine.barriers[task.bar][1] if task.bar >= 0 else machine.slots[task.buf][1] if task.buf >= 0 else None
-    phase = task.phase if task.bar >= 0 else None
-    where = (pipeline.roles[task.role].name, task.op.bar, task.op.buf, slot, phase, machine.trips)
-    return _refuted(run.violation.kind, run.violation.what, where, run, subject), tried
-
-
-_Where: TypeAlias = "tuple[str, str, str, int | None, int | None, int | None]"
-"""Role, barrier, buffer, slot, phase, N."""
-
-
-def _refuted(kind: str, what: str, where: _Where, run: Run | None, subject: tuple[Pipeline, str]) -> Refuted:
-    role, barrier, buffer, slot, phase, trips = where
-    events = () if run is None else tuple([run.machine.named(event) for event in run.events])
-    return Refuted("runs", {"what": what}, kind, role, barrier, buffer, slot, phase, trips, events, subject, run)
+    return Refuted("runs", {"what": what}, kind, role, op.bar, op.buf, slot, phase, trips, events, subject, run), tried
 
 
 def _run(pipeline: Pipeline, policy: str, likely: int | None) -> tuple[Run | None, tuple[str, ...]]:

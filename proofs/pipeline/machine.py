@@ -56,7 +56,7 @@ class Violation:
 
     kind: str
     what: str
-    task: Task | None
+    task: Task
     soft: bool = False
 
 
@@ -293,7 +293,7 @@ class Machine:
     def _hang(self, state: State, task: Task) -> str:
         """Return what the phase lacks that a wait hangs at: arrivals, bytes, and the roles that would add them."""
         (phase, pending, outstanding), count = state[1][task.bar], self.counts[task.bar]
-        found = f"{self.pipeline.roles[task.role].name} waits for {self.slot_name(task)} phase {task.phase}"
+        found = f"{self.pipeline.roles[task.role].name} waits for {task.op.bar}[{self.slot(task)}] phase {task.phase}"
         if phase != task.phase and not self.pipeline.reset:
             found += f", which is in phase {phase}"
         found += f": {count - pending} of {count} arrival{'s' * (count != 1)}"
@@ -303,16 +303,15 @@ class Machine:
         for at, tasks in zip(state[0], self.tasks, strict=True):
             for one in tasks[at:]:
                 due = one.phase == phase or (self.pipeline.reset and (one.phase - phase) % 2 == 0)
-                if one.bar == task.bar and due and (one.op.arrivals if pending else one.op.op == "tma_load"):
+                if one.bar == task.bar and due and (one.op.arrivals if pending else one.op.op in COPIES):
                     names[self.pipeline.roles[one.role].name] = None
         verb = ("arrive" if pending else "copy") if len(names) > 1 else ("arrives" if pending else "copies")
         who = f"{' and '.join(names)} never" if names else "nobody else" if 0 < pending < count else "nobody"
         return f"{found}, {who} {verb}"
 
-    def slot_name(self, task: Task) -> str:
-        """Return the barrier or the buffer of a task with its slot."""
-        name, slot = self.barriers[task.bar] if task.bar >= 0 else self.slots[task.buf]
-        return f"{name}[{slot}]"
+    def slot(self, task: Task) -> int | None:
+        """Return the slot of the barrier of a task, or of its buffer."""
+        return self.barriers[task.bar][1] if task.bar >= 0 else self.slots[task.buf][1] if task.buf >= 0 else None
 
     def named(self, event: Event) -> tuple[str, str, int]:
         """Return an event in words: role, op and k."""
