@@ -110,7 +110,7 @@ JOBS = {
                   "device_breaks", ("breaks_dev",), 400, {"mutants": 200, "seeds": 24}),
     "indirect": Job("bandwidth by granule, permutations of routed rows, copies of pages, choices, beside PyTorch",
                     "device_indirect", ("indirect_dev",), 60,
-                    {"only": ["launches", "granules", "permutations", "pages", "choices"]}),
+                    {"only": ["launches", "granules", "permutations", "pages", "choices", "runs"]}),
     "ablation": Job("layout and schedule of products and attention in three orders, beside Triton; stalls by ncu",
                     "device_ablation", ("ablation_dev",), 200, {"kinds": ["gemm", "attention"]}),
     "search": Job("every choice of a part of six spaces: the best of the first 16 beside the best of all",
@@ -120,6 +120,8 @@ JOBS = {
                    {"kinds": ["windows", "plain", "engine", "gathers", "staging"]}),
     "ragged": Job("ragged copies and transposes, every byte, beside a dense copy; what clipped maps rely on",
                   "device_ragged", ("ragged_dev",), 200, {"made": "build/ragged.pickle"}),
+    "spans": Job("ragged copies of small groups by boxes and by vectors, every byte, beside dense copies",
+                 "device_spans", (), 200, {"made": "build/spans.pickle"}),
     "grouped": Job("products of ragged groups, beside a padded batched product and PyTorch's grouped one",
                    "device_grouped", ("grouped_dev",), 40),
 }  # fmt: skip

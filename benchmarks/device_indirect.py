@@ -1,4 +1,4 @@
-"""Routed and paged data: bandwidth by granule, permutations, weighted sums, copies of pages, choices, the inspector.
+"""Routed and paged data: bandwidth by granule, permutations, weighted sums, copies of pages and of runs, choices.
 
 Every kernel is first compared with PyTorch on the same random data. Times are medians of graphs of launches, kernel and
 peer in turns in one process. ``fitted`` turns the rows into an entry of ``targets/memory_costs.json``; ``regrets`` says
@@ -12,6 +12,7 @@ import functools
 import math
 import statistics
 from collections.abc import Callable
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -19,18 +20,25 @@ from device import Fault, Run
 from device_products import graphed, launcher, milliseconds, torch
 
 from layoutalg.codegen.compile import to_cubin
+from layoutalg.codegen.kernels.copy import copy_kernel
 from layoutalg.codegen.kernels.gather import gather_kernel
 from layoutalg.codegen.kernels.inspector import routing_kernels
 from layoutalg.codegen.kernels.paged import paged_kernel
-from layoutalg.codegen.kernels.routed import permute_kernel, unpermute_kernel
-from layoutalg.proofs.indirect import Paged, Routing
+from layoutalg.codegen.kernels.routed import permute_kernel, runs_kernel, unpermute_kernel
+from layoutalg.codegen.kernels.vectors import COPY_LOOP, LOADS, STORES, CopyLoop
+from layoutalg.proofs.indirect import Paged, PagedBatch, Routing, Runs
 from layoutalg.synth.indirect import gather_choice, warp_sectors
 from layoutalg.targets.memory_costs import MemoryCosts
 
 GRANULES = tuple(16 << step for step in range(13))
 TOKENS = (32, 128, 512, 4096)
 K, EXPERTS, COLUMNS = 8, 128, 7168
-PAGES = tuple(4096 << step for step in range(6))
+PAGES = tuple(4096 << step for step in range(7))
+LOOPS = tuple(CopyLoop(threads, each, turns, apart) for threads in (128, 256, 512, 1024) for each in (1, 2, 4, 8, 16)
+              for turns, apart in ((1, False), (4, False), (4, True)) if 512 <= threads * each <= 8192)  # fmt: skip
+"""Loops by threads and vectors, whose operators of caches are compared for the best of them alone."""
+LENGTHS = (1, 4, 16, 64)
+"""Rows of the runs that are copied."""
 WAYS = {"vector": "vector", "bulk": "bulk", "tma": "box"}
 TOTAL = 1 << 28
 """Bytes of one side of a copy: several times what L2 keeps."""
@@ -112,21 +120,146 @@ def granules() -> list[dict[str, Any]]:
     return rows
 
 
+def cached(size: int, layout: str, rng: Any) -> Paged:
+    """Pages of so many bytes, of 8 heads of 128 x 2 bytes, in random order."""
+    count = TOTAL // size
+    return Paged(rng.permutation(count), size // 2048, 8, 128, 2, layout, count * size // 2048, count)
+
+
+def gathered(cache: Paged, pool: Any) -> Any:
+    """The bytes of a cache in the order of a contiguous tensor."""
+    found = pool.view(len(cache.page_table), -1)[torch().tensor(cache.page_table, device=pool.device)]
+    if cache.kv_layout == "HND":
+        found = found.view(len(found), cache.kv_heads, -1).transpose(0, 1).contiguous()
+    return found.view(-1)
+
+
+def is_right(act: Act, flat: Any, wanted: Any) -> bool:
+    """Whether a kernel writes these bytes."""
+    flat.zero_()
+    act()
+    torch().cuda.synchronize()
+    return bool(torch().equal(flat, wanted))
+
+
+def peers(pool: Any, flat: Any) -> dict[str, Act]:
+    """Copies of contiguous memory: PyTorch's, the driver's, and this library's, by vectors and by the copy engine."""
+    from cuda.bindings import driver
+
+    def memcpy() -> None:
+        stream = torch().cuda.current_stream().cuda_stream
+        (code,) = driver.cuMemcpyDtoDAsync(flat.data_ptr(), pool.data_ptr(), TOTAL, stream)
+        if int(code):
+            raise RuntimeError(f"driver: {code!s}")
+
+    found: dict[str, Act] = {"contiguous": lambda: flat.copy_(pool), "memcpy": memcpy}
+    units = torch().cuda.get_device_properties(0).multi_processor_count
+    for way in ("vector", "tma"):
+        made = copy_kernel((TOTAL // 4096, 4096), "u8", way=way, name=f"dense_{way}")
+        blocks = min(made.blocks, 3 * units) if made.persistent else made.blocks
+        status = torch().zeros(blocks, dtype=torch().int32, device="cuda")
+        numbers = made.arguments(pool.data_ptr(), flat.data_ptr(), blocks, status.data_ptr())
+        act = launcher(made.kernel, cubin(made.kernel), numbers, blocks)[0]
+        found[f"dense {way}"] = lambda act=act, _keep=status: act()
+    return found
+
+
 def pages() -> list[dict[str, Any]]:
-    """Copies of pages of 4 to 128 KiB, gathered and scattered, beside a contiguous copy."""
+    """Copies of pages of 4 to 256 KiB, gathered, scattered, and of a batch, beside contiguous copies."""
     rng, rows = np.random.default_rng(2), []
     pool = torch().empty(TOTAL, dtype=torch().uint8, device="cuda").random_(0, 256)
     flat = torch().empty_like(pool)
     for size in PAGES:
-        count = TOTAL // size
         for layout in ("NHD", "HND"):
-            cache = Paged(rng.permutation(count), size // 2048, 8, 128, 2, layout, count * size // 2048, count)
-            acts: dict[str, Act] = {"contiguous": lambda: flat.copy_(pool)} | paged_acts(cache, pool, flat)
+            cache = cached(size, layout, rng)
+            wanted, count = gathered(cache, pool), len(cache.page_table)
+            acts = peers(pool, flat) | paged_acts(cache, pool, flat)
+            right = {way: is_right(acts[way], flat, wanted) for way in WAYS}
             made = paged_kernel(cache, "scatter", name="pages_scatter")
             acts["scatter"] = act_of(made, pool=pool, table=to_device(cache.page_table), contiguous=flat)
+            batch = PagedBatch(replace(cache, seq_len=None), range(0, count + 1, count // 64), [cache.page_size] * 64)
+            lists = {name: to_device(getattr(batch, name)) for name in ("indptr", "last_page_len")}
+            table = to_device(cache.page_table)
+            made = paged_kernel(batch, name="pages_batch")
+            acts["batch"] = act_of(made, pool=pool, table=table, contiguous=flat, **lists)
+            several = wanted
+            if layout == "HND":
+                several = wanted.view(8, 64, -1).transpose(0, 1).contiguous().view(-1)
+            right["batch"] = is_right(acts["batch"], flat, several)
             times = in_turns(acts, 4)
             shares = {way: times["contiguous"] / each for way, each in times.items()}
-            rows.append({"part": "pages", "page": size, "layout": layout, "us": times, "of_contiguous": shares})
+            rows.append({"part": "pages", "page": size, "layout": layout, "right": right, "us": times,
+                         "of_contiguous": shares})  # fmt: skip
+    return rows
+
+
+def looped(cache: Paged, loops: Any, pool: Any, flat: Any, stage: str) -> list[dict[str, Any]]:
+    """Copies of a cache by loops, beside a contiguous copy."""
+    wanted, table, rows = gathered(cache, pool), to_device(cache.page_table), []
+    for first in range(0, len(loops), 12):
+        acts: dict[str, Act] = {"contiguous": lambda: flat.copy_(pool)}
+        some = dict(enumerate(loops[first : first + 12]))
+        for number, loop in some.items():
+            made = paged_kernel(cache, loop=loop, name="pages_loop")
+            acts[str(number)] = act_of(made, pool=pool, table=table, contiguous=flat)
+        right = {number: is_right(acts[str(number)], flat, wanted) for number in some}
+        times = in_turns(acts, 4)
+        rows += [{"part": "loops", "stage": stage, "page": cache.page_bytes, "layout": cache.kv_layout,
+                  "loop": asdict(loop), "right": right[number], "us": times[str(number)],
+                  "of_contiguous": times["contiguous"] / times[str(number)]}
+                 for number, loop in some.items()]  # fmt: skip
+    return rows
+
+
+def leading(rows: list[dict[str, Any]], many: int) -> list[tuple[float, CopyLoop]]:
+    """The loops with the best geometric mean of shares, of those that were right everywhere."""
+    found: dict[CopyLoop, list[float]] = {}
+    for row in rows:
+        found.setdefault(CopyLoop(**row["loop"]), []).append(row["of_contiguous"] if row["right"] else 1e-9)
+    means = [(statistics.geometric_mean(shares), loop) for loop, shares in found.items()]
+    return sorted(means, key=lambda each: -each[0])[:many]
+
+
+def loops() -> list[dict[str, Any]]:
+    """Loops of copies of pages: first their shapes, then the operators of the best, then the best for all pages."""
+    rng, rows = np.random.default_rng(4), []
+    pool = torch().empty(TOTAL, dtype=torch().uint8, device="cuda").random_(0, 256)
+    flat = torch().empty_like(pool)
+    usual = [cached(32768, layout, rng) for layout in ("NHD", "HND")]
+    shapes = [row for cache in usual for row in looped(cache, LOOPS, pool, flat, "shapes")]
+    some = [replace(loop, load=load, store=store) for _, loop in leading(shapes, 3) for load in LOADS
+            for store in STORES if load or store]  # fmt: skip
+    operators = [row for cache in usual for row in looped(cache, some, pool, flat, "operators")]
+    best = [loop for _, loop in leading(shapes + operators, 5)]
+    best += [COPY_LOOP] * (COPY_LOOP not in best)
+    for size in PAGES:
+        for layout in ("NHD", "HND"):
+            rows += looped(cached(size, layout, rng), best, pool, flat, "pages")
+    return shapes + operators + rows
+
+
+def runs() -> list[dict[str, Any]]:
+    """Copies of runs of rows, beside ``index_select``."""
+    rng, rows, size = np.random.default_rng(5), [], 2 * COLUMNS
+    count = TOTAL // size // max(LENGTHS) * max(LENGTHS)
+    source = torch().empty((count, size), dtype=torch().uint8, device="cuda").random_(0, 256)
+    result = torch().empty_like(source)
+    for length in LENGTHS:
+        index = (rng.permutation(count // length)[:, None] * length + np.arange(length)).reshape(-1)
+        pieces = Runs.of(index, step=1).pieces
+        made = runs_kernel(count, count, len(pieces), size)
+        act = act_of(made, source=source, runs=to_device(pieces), destination=result)
+        names = to_device(index, torch().int64)
+        wanted = source.index_select(0, names)
+        right = is_right(act, result, wanted)
+        pull = act_of(permute_kernel(count, 1, count, size, way="pull"), source=source, index=to_device(index),
+                      destination=result)  # fmt: skip
+        ends = source.view(torch().int64), 0, names
+        select = functools.partial(torch().index_select, *ends, out=result.view(torch().int64))
+        acts: dict[str, Act] = {"runs": act, "pull": pull, "contiguous": lambda: result.copy_(source)}
+        times = in_turns(acts | {"index_select": select}, 4)
+        rows.append({"part": "runs", "length": length, "runs": len(pieces), "right": right, "us": times,
+                     "of_contiguous": times["contiguous"] / times["runs"]})  # fmt: skip
     return rows
 
 
@@ -260,7 +393,8 @@ def launches() -> list[dict[str, Any]]:
              "cache_bytes": torch().cuda.get_device_properties(0).L2_cache_size}]  # fmt: skip
 
 
-PARTS = {"launches": launches, "granules": granules, "permutations": permutations, "pages": pages, "choices": choices}
+PARTS = {"launches": launches, "granules": granules, "permutations": permutations, "pages": pages, "choices": choices,
+         "runs": runs, "loops": loops}  # fmt: skip
 
 
 def run_part(name: str) -> list[dict[str, Any]]:
@@ -317,6 +451,12 @@ def rehearsed() -> list[Any]:
     for granule in GRANULES:
         for way in WAYS:
             kernels.append(paged_kernel(cache_of(granule, 4, [3, 1, 2, 0]), way=way, name=f"{way}_{granule}").kernel)
+    cache = Paged([3, 1], 16, 8, 128, 2)
+    wide = [replace(COPY_LOOP, load=load, store=store) for load in LOADS for store in STORES if not load or not store]
+    for number, loop in enumerate([*LOOPS, *wide]):
+        kernels.append(paged_kernel(cache, loop=loop, name=f"loop_{number}").kernel)
+    kernels.append(paged_kernel(PagedBatch(cache, [0, 1, 2], [16, 3])).kernel)
+    kernels.append(runs_kernel(8, 8, 2, 2 * COLUMNS).kernel)
     return kernels
 
 
@@ -341,7 +481,18 @@ def indirect_job(run: Run) -> None:
             summary[f"pages {row['page']} {row['layout']}"] = shown
         if row["part"] == "granules":
             summary.setdefault("gbps", {})[f"{row['way']} {row['granule']}"] = round(row["gbps"])
-    if len({row["part"] for row in rows}) == len(PARTS):
+        if row["part"] == "runs":
+            shown = {way: round(each, 1) for way, each in row["us"].items()}
+            summary[f"runs of {row['length']}"] = {"right": row["right"], "us": shown}
+    looping = [row for row in rows if row["part"] == "loops"]
+    if looping:
+        wrong = [row["loop"] for row in looping if not row["right"]]
+        last = [row for row in looping if row["stage"] == "pages"]
+        best = [(round(share, 4), str(loop)) for share, loop in leading(last, len(last))]
+        each = {f"{row['page']} {row['layout']} {CopyLoop(**row['loop'])}": round(row["of_contiguous"], 3)
+                for row in last if CopyLoop(**row["loop"]) in (COPY_LOOP, leading(last, 1)[0][1])}  # fmt: skip
+        summary["loops"] = {"wrong": wrong, "best": best, "of_contiguous": each}
+    if {row["part"] for row in rows} >= {*PARTS} - {"loops", "runs"}:
         import torch
 
         costs = fitted(rows, torch.cuda.get_device_name(0))

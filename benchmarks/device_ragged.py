@@ -243,7 +243,7 @@ def kernel_cases(rng: np.random.Generator) -> list[Case]:
                 cases.append(Case("copy", strategy, (4096, COLUMNS), 2, made, sizes, tuple(map(int, starts))))
     for dtype, size in (("u16", 2), ("f32", 4), ("u8", 1), ("u64", 8)):
         shape = (4096, 2048 // size)
-        made = ragged_copy_kernel(shape, dtype, GROUPS, name=f"heights_{size}")
+        made = ragged_copy_kernel(shape, dtype, GROUPS, way="boxes", name=f"heights_{size}")
         turned = ragged_transpose_kernel(shape, dtype, GROUPS, name=f"turned_{size}")
         for _ in range(3):
             cases.append(Case("copy", "heights", shape, size, made, random_sizes(rng, 4096, GROUPS, 1, 1)))
@@ -263,10 +263,10 @@ def speed_cases(rng: np.random.Generator) -> list[Case]:
         sizes = rng.multinomial(rows, np.full(groups, 1 / groups)) if mean > 16 else np.full(groups, mean)
         dense = copy_kernel((rows, columns), "f32", way="tma", tile=(16384 // min(row, 1024), min(columns, 256)),
                             stages=6, name=f"dense_{row}_{mean}")  # fmt: skip
-        for strategy, tile_bytes in (("auto", 16384), ("auto", 4096), ("exact_pool", 16384)):
-            made = ragged_copy_kernel((rows, columns), "f32", groups, tile_bytes=tile_bytes, strategy=strategy,
-                                      name=f"speed_{row}_{mean}_{strategy}_{tile_bytes}")  # fmt: skip
-            facts = (("row_bytes", row), ("mean_rows", mean), ("groups", groups), ("tile_bytes", tile_bytes))
+        for strategy in ("auto", "exact_pool"):
+            made = ragged_copy_kernel((rows, columns), "f32", groups, way="boxes", strategy=strategy,
+                                      name=f"speed_{row}_{mean}_{strategy}")  # fmt: skip
+            facts = (("row_bytes", row), ("mean_rows", mean), ("groups", groups))
             cases.append(
                 Case("speed", strategy, (rows, columns), 4, made, tuple(map(int, sizes)), dense=dense, facts=facts)
             )
@@ -424,7 +424,7 @@ def ragged_job(run: Run) -> None:
     speeds = [row for row in ran if "ratio" in row]
     for row in speeds:
         print(f"{row['row_bytes']:6} B x {row['mean_rows']:5}  {row['strategy']:11} {row['gbps']:7.0f} GB/s  "
-              f"{row['ratio']:.3f} of dense, without schedule {row['copy_ratio']:.3f}  tile {row['tile_bytes']} B  "
+              f"{row['ratio']:.3f} of dense, without schedule {row['copy_ratio']:.3f}  "
               f"waste {row['wasted']:.2f}  tails {row['tails']:.2f}  "
               f"schedule {row['schedule_us']:.1f} us")  # fmt: skip
     simple = [row for row in probes if "element_bytes" not in row]

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
 from layoutalg.codegen.kernels.indirect import IndirectKernel
 from layoutalg.codegen.kernels.inspector import routing_kernels
-from layoutalg.codegen.kernels.paged import paged_kernel
 from layoutalg.codegen.kernels.routed import SUMS, permute_kernel, unpermute_kernel
 from layoutalg.proofs.dtypes import element_type
-from layoutalg.proofs.indirect.pages import Paged
+from layoutalg.proofs.indirect.pages import CHECK, Paged, PagedBatch
 from layoutalg.proofs.indirect.routing import Routing
-from layoutalg.synth.indirect import paged_choice
+from layoutalg.proofs.indirect.values import index_array
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,29 +79,19 @@ def routing(topk_ids: object, experts: int, block: int = 64, local: tuple[int, i
     return RoutedRows(ids, experts, block, local)
 
 
-@dataclass(frozen=True, eq=False)
-class PagedRows(Paged):
-    """A paged sequence with its kernels."""
+@overload
+def paged(
+    page_table: object, page_size: int, kv_heads: int, head_dim: int, element_bytes: int, kv_layout: str = ...,
+    seq_len: int | None = ..., pages: int | None = ..., page_stride: int | None = ...,
+) -> Paged: ...  # fmt: skip
 
-    def kernel(
-        self, direction: str = "gather", way: str | None = None, capacity: int | None = None, target: str = "sm_90a"
-    ) -> IndirectKernel:
-        """Return the kernel that copies the sequence from its pages to a contiguous tensor, or back.
 
-        Args:
-            direction: ``"gather"`` or ``"scatter"``; stores through a table with a page twice are refused.
-            way: ``"vector"``, ``"bulk"`` or ``"tma"``; by default the fastest by ``synth.indirect.paged_choice`` that
-                can do it.
-            capacity: Tokens of the contiguous tensor; by vectors a gather writes zeros behind the last token.
-            target: The target.
-
-        Raises: AdmissibilityError: LA939. MalformedError: LA945, LA340. InfeasibleError: LA948.
-        """
-        part = direction == "scatter" and self.tokens % self.page_size
-        if way is None and (target != "sm_90a" or part or capacity not in (None, self.tokens) or not self.tokens):
-            way = "vector"
-        chosen = paged_choice(self, target).way if way is None else way
-        return paged_kernel(self, direction, way=chosen, capacity=capacity, target=target)
+@overload
+def paged(
+    page_table: object, page_size: int, kv_heads: int, head_dim: int, element_bytes: int, kv_layout: str = ...,
+    seq_len: None = ..., pages: int | None = ..., page_stride: int | None = ..., *, indptr: object,
+    last_page_len: object,
+) -> PagedBatch: ...  # fmt: skip
 
 
 def paged(
@@ -115,21 +104,28 @@ def paged(
     seq_len: int | None = None,
     pages: int | None = None,
     page_stride: int | None = None,
-) -> PagedRows:
-    """Return a sequence in a paged cache: its addresses, runs, boxes, and who may write it.
+    *,
+    indptr: object = None,
+    last_page_len: object = None,
+) -> Paged | PagedBatch:
+    """Return a sequence in a paged cache, or a batch of them: addresses, runs, boxes, and who may write.
 
     Args:
-        page_table: Pages of the sequence, in order; entries behind its last page are not looked at.
+        page_table: Pages of the sequence, in order; entries behind its last page are not looked at. Of a batch, those
+            of all sequences, one behind the other.
         page_size: Tokens of a page.
         kv_heads: Heads.
         head_dim: Elements of a head.
         element_bytes: Bytes of an element: 1, 2, 4 or 8.
         kv_layout: ``"NHD"``: a page is [page_size, kv_heads, head_dim]; ``"HND"``: [kv_heads, page_size, head_dim].
-        seq_len: Tokens of the sequence; by default those of all its pages.
+        seq_len: Tokens of the sequence; by default those of all its pages. Not of a batch.
         pages: Pages of the pool; by default up to the highest page of the table.
         page_stride: **Bytes** from page to page; by default those of a page, more if layers or K and V alternate.
+        indptr: Of a batch: where the pages of each sequence begin in the table, and the end, as FlashInfer's
+            ``kv_indptr``.
+        last_page_len: Of a batch: tokens in the last page of each sequence, as ``kv_last_page_len``.
 
-    Raises: MalformedError: LA940, with the first offending entry.
+    Raises: MalformedError: LA940, LA869, with the first offending entry.
 
     Example:
         >>> cache = paged([4, 5, 2], 16, 8, 128, 2, "HND", seq_len=40, pages=8)
@@ -140,8 +136,20 @@ def paged(
         layoutalg.ground.errors.MalformedError: LA940 this is not a paged cache
           in     page_table[1]
           since  must be in [0, 8), not 9
+        >>> batch = paged([4, 5, 2], 16, 8, 128, 2, indptr=[0, 2, 3], last_page_len=[8, 16])
+        >>> batch.lengths.tolist(), batch.page_runs, batch.kernel().blocks
+        ([24, 16], [(0, 4, 2), (1, 2, 1)], 8)
     """
     table: Any = page_table
-    return PagedRows(
-        table, page_size, kv_heads, head_dim, element_bytes, kv_layout, seq_len, pages, page_stride
-    )  # fmt: skip
+    geometry = (page_size, kv_heads, head_dim, element_bytes, kv_layout)
+    if indptr is None and last_page_len is None:
+        return Paged(table, *geometry, seq_len, pages, page_stride)
+    if indptr is None or last_page_len is None:
+        raise CHECK.malformed("indptr", "must be given with last_page_len: both are of a batch", indptr)
+    if seq_len is not None:
+        raise CHECK.malformed("seq_len", "must be left out: indptr and last_page_len give the lengths", seq_len)
+    entries = index_array(table, "page_table", -(1 << 62), 1 << 62, CHECK)
+    starts = index_array(indptr, "indptr", 0, len(entries) + 1, CHECK)
+    whole = Paged(entries[: int(starts.max(initial=0))], *geometry, None, pages, page_stride)
+    last: Any = last_page_len
+    return PagedBatch(whole, starts, last)

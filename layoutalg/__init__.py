@@ -121,7 +121,7 @@ __getattr__, __dir__ = door(
 )
 
 drawn_by(lambda value: __getattr__("draw").bundle(value))  # type: ignore[attr-defined]
-kernels_by(lambda value, **options: __getattr__("codegen").kernels.kernel_of(value, **options))  # type: ignore[attr-defined]
+kernels_by(lambda *given, **options: __getattr__("codegen").kernels.kernel_of(*given, **options))  # type: ignore[attr-defined]
 written_by(lambda value, form, **options: __getattr__("to_text")(value, form, **options))  # type: ignore[operator]
 
 __all__ = [

@@ -35,6 +35,8 @@ from layoutalg.proofs.listed_access import CHECK, UNCOUNTED
 from layoutalg.proofs.register_words import Lowering, Mixed
 from layoutalg.proofs.shuffle import ShufflePlan
 from layoutalg.targets.instruction_costs import InstructionCosts, instruction_costs
+from layoutalg.targets.registry import lookup
+from layoutalg.targets.target_model import model_of
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 MECHANISMS = ("nothing", "registers", "shuffles", "shared", "matrices", "cluster")
@@ -74,6 +76,11 @@ class Held(Checked, code="LA930"):
             fits = (len(self.table or ()), lanes, rows) == (self.warps, {self.lanes}, {self.registers})
         if not fits or min(counts) < 1:
             raise CHECK.malformed("registers", "must match the layout, and so must lanes and warps", counts)
+
+    def register_excess(self, element_bits: int, target: str, blocks: int = 1) -> str:
+        """Return the register limit of the target that the layout exceeds, with both numbers; "" within the limits."""
+        words = -(-self.registers * element_bits // WORD_BITS)
+        return model_of(target).register_excess(words, self.lanes * self.warps // blocks)
 
     def elements(self) -> IntArray:
         """Return the element of every place: int64[warp, lane, register]."""
@@ -199,6 +206,7 @@ class ConversionPlan(
 
     def _validate(self) -> None:
         CHECK.choice(self.mechanism, "mechanism", MECHANISMS)
+        lookup(self.target)
         if self.element_bits not in ELEMENT_BITS:
             raise CHECK.malformed("element_bits", "must be 8, 16, 32, 64 or 128", self.element_bits)
         if (self.source.lanes, self.source.warps) != (self.destination.lanes, self.destination.warps):
@@ -233,6 +241,14 @@ class ConversionPlan(
     def smem_bytes(self) -> int:
         """Shared memory per block, in bytes."""
         return max((step.smem_bytes // step.blocks for step in self.steps if isinstance(step, Through)), default=0)
+
+    @property
+    def excess(self) -> str:
+        """The register limit of the target that one of the layouts exceeds, so that it spills; "" within the limits."""
+        ends = (self.source, self.destination)
+        return next(
+            filter(None, (end.register_excess(self.element_bits, self.target, self.blocks) for end in ends)), ""
+        )
 
     def run(self, elements: Any) -> IntArray:
         """Return the registers after the steps.
@@ -305,6 +321,8 @@ class ConversionPlan(
             f"  to          {told(self.destination)}",
             f"  why         {self.why}",
         ]
+        if self.excess:
+            lines.append(f"  spills      {self.excess}")
         for step in self.steps:
             if isinstance(step, Through):
                 held = f"{step.smem_bytes // step.blocks} bytes{_of(step.blocks)}"
@@ -314,6 +332,10 @@ class ConversionPlan(
                 )
         lines += [f"  {other}" for other in self.alternatives if other.mechanism != self.mechanism]
         return "\n".join(lines)
+
+    def to_json(self) -> dict[str, object]:
+        """Return the plan as JSON-ready data."""
+        return Record.to_json(self) | ({"excess": self.excess} if self.excess else {})
 
 
 def counted(steps: tuple[Step, ...], source: Held, element_bits: int, costs: InstructionCosts) -> ConversionCost:

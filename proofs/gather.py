@@ -38,11 +38,13 @@ from layoutalg.proofs.conversion_steps import WORD_BITS, SharedAccess
 from layoutalg.proofs.exchange import Take
 from layoutalg.proofs.listed_access import UNCOUNTED, counted_turns
 from layoutalg.targets.instruction_costs import InstructionCosts, instruction_costs
+from layoutalg.targets.registry import lookup
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 CHECK = Checker("LA935", "invalid gather or gather plan")
 WRONG = Checker("LA936", "wrong gather plan")
 MECHANISMS = ("registers", "shuffles", "shared")
+INDEX_BITS = 32
 MOST = 1 << 22
 """Most values of (q, i, t)."""
 
@@ -120,6 +122,7 @@ class GatherPlan(
             raise CHECK.malformed(
                 "mechanism", f"must be one of {', '.join(MECHANISMS)}, the last with a stage", self.mechanism
             )
+        lookup(self.target)
         if self.element_bits not in ELEMENT_BITS:
             raise CHECK.malformed("element_bits", "must be 8, 16, 32, 64 or 128", self.element_bits)
         if (self.source.lanes, self.source.warps) != (self.index.lanes, self.index.warps):
@@ -146,6 +149,13 @@ class GatherPlan(
     def packed(self) -> int:
         """Elements per 32-bit word, before and after."""
         return max(1, WORD_BITS // self.element_bits)
+
+    @property
+    def excess(self) -> str:
+        """The register limit that the source, or indices and result at a time, exceed; "" within the limits."""
+        return self.source.register_excess(self.element_bits, self.target) or self.index.register_excess(
+            self.element_bits + INDEX_BITS, self.target
+        )
 
     def reads(self) -> IntArray:
         """Return the place or byte that is read: int64[warp, lane, index, index register]."""
@@ -279,6 +289,8 @@ class GatherPlan(
             f"  along       {self.axis} of {' x '.join(f'{name}:{size}' for name, size in self.tensor)}",
             f"  why         {self.why}",
         ]
+        if self.excess:
+            lines.append(f"  spills      {self.excess}")
         if self.stage is not None:
             lines.append(
                 f"  shared      {self.stage.smem_bytes} bytes, {self.stage.store.instruction} then {self.stage.load}, "
@@ -289,7 +301,7 @@ class GatherPlan(
 
     def to_json(self) -> dict[str, object]:
         """Return the plan as JSON-ready data."""
-        return Record.to_json(self) | {"tensor": dict(self.tensor)}
+        return Record.to_json(self) | {"tensor": dict(self.tensor)} | ({"excess": self.excess} if self.excess else {})
 
 
 def load_turns(target: str, instruction: str, addresses: IntArray) -> int:

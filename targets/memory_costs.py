@@ -10,9 +10,9 @@ import functools
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import resources
 from itertools import pairwise
 from math import log2
+from pathlib import Path
 from typing import Literal
 
 from layoutalg.ground.check import Checker
@@ -96,7 +96,7 @@ class MemoryCosts(Record, code="LA941"):
 
 @functools.cache
 def _table() -> Mapping[str, MemoryCosts]:
-    text = resources.files("layoutalg.targets").joinpath("memory_costs.json").read_text(encoding="utf-8")
+    text = Path(__file__).with_suffix(".json").read_text(encoding="utf-8")
     return {target: MemoryCosts(**entry) for target, entry in json.loads(text).items()}
 
 

@@ -14,8 +14,8 @@ import functools
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib import resources
 from math import ceil
+from pathlib import Path
 from typing import Literal
 
 from layoutalg.ground.check import Checker
@@ -113,7 +113,7 @@ class PipelineCosts(Record, code="LA978"):
 
 @functools.cache
 def _table() -> Mapping[str, PipelineCosts]:
-    text = resources.files("layoutalg.targets").joinpath("pipeline_costs.json").read_text(encoding="utf-8")
+    text = Path(__file__).with_suffix(".json").read_text(encoding="utf-8")
     return {target: PipelineCosts(**entry) for target, entry in json.loads(text).items()}
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import json
 from dataclasses import dataclass
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from layoutalg.ground.check import Checker
@@ -57,6 +57,6 @@ def clip_probe(target: str) -> ClipProbe | None:
 
 @functools.cache
 def _probes() -> dict[str, dict[str, dict[str, Any]]]:
-    text = (resources.files("layoutalg.targets") / "probes.json").read_text(encoding="utf-8")
+    text = Path(__file__).with_suffix(".json").read_text(encoding="utf-8")
     found: dict[str, dict[str, dict[str, Any]]] = json.loads(text)
     return found

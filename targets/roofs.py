@@ -12,7 +12,7 @@ import functools
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import resources
+from pathlib import Path
 from typing import Literal
 
 from layoutalg.ground.check import Checker
@@ -63,7 +63,7 @@ class Roofs(Record, code="LA885"):
 
 @functools.cache
 def _table() -> Mapping[str, Roofs]:
-    text = resources.files("layoutalg.targets").joinpath("roofs.json").read_text(encoding="utf-8")
+    text = Path(__file__).with_suffix(".json").read_text(encoding="utf-8")
     return {target: Roofs(**entry) for target, entry in json.loads(text).items()}
 
 

@@ -51,6 +51,8 @@ _ROCM = Source("ROCm documentation", "e88a729 (2026)", "AMD GPU specifications: 
 _LLVM = Source("LLVM AMDGPUBaseInfo.cpp", "2025", "getAddressableNumVGPRs, getMaxFlatWorkGroupSize")
 _LDS = Source("AMD ISA guides", "CDNA2 to CDNA4, RDNA3, RDNA4", "local data share: bytes of a work-group")
 
+REGISTERS_PER_BLOCK = 65536
+
 
 def _nvidia(target: Target) -> Iterator[tuple[str, int, str, Source, Grade]]:
     """Yield the name, the value, the unit, the source and the grade of each limit."""
@@ -58,7 +60,7 @@ def _nvidia(target: Target) -> Iterator[tuple[str, int, str, Source, Grade]]:
     (block, unit), tmem = target.shared_kib, "tcgen05" in target.features
     yield "lanes", target.lanes, "lanes of a warp", _CCCL, grade
     yield "registers_per_thread", target.registers, "32-bit registers", _CCCL, "documented"
-    yield "registers_per_block", 65536, "32-bit registers", _CCCL, "documented"
+    yield "registers_per_block", REGISTERS_PER_BLOCK, "32-bit registers", _CCCL, "documented"
     yield "threads_per_block", 1024, "threads", _CCCL, "documented"
     yield "threads_per_sm", target.threads, "threads", _CCCL, "documented"
     yield "blocks_per_sm", target.blocks, "blocks", _CCCL, "documented"
@@ -138,6 +140,25 @@ class TargetModel:
         """Return a limit: ``"lanes"``, ``"registers_per_thread"``, ``"shared_bytes_per_block_optin"``, ..."""
         found = self.limits.get(name) if isinstance(name, str) else None
         return found or Unknown(f"no data on the limit {shown(name)} of {self.target.arch}")
+
+    def register_excess(self, words: int, threads: int) -> str:
+        """Return the register limit that a block exceeds, with both numbers; "" within the limits.
+
+        Args:
+            words: 32-bit registers that each thread holds at a time.
+            threads: Threads of the block.
+
+        Example:
+            >>> model_of("sm_90a").register_excess(128, 256), model_of("sm_90a").register_excess(128, 1024)
+            ('', '131072 registers per block, sm_90a has 65536')
+            >>> model_of("gfx942").register_excess(1024, 64)
+            '1024 registers per thread, gfx942 has 512'
+        """
+        target = self.target
+        room = REGISTERS_PER_BLOCK if target.vendor == "nvidia" else (target.file_kib << 10) // 4
+        if words > target.registers:
+            return f"{words} registers per thread, {target.arch} has {target.registers}"
+        return f"{words * threads} registers per block, {target.arch} has {room}" if words * threads > room else ""
 
     @property
     def consumers(self) -> tuple[str, ...]:

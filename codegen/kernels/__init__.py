@@ -9,7 +9,9 @@ from layoutalg.codegen.kernels.gather import gather_kernel
 from layoutalg.codegen.kernels.gemm import MatmulKernel, gemm_kernel
 from layoutalg.codegen.kernels.gemm_forms import Form, forms
 from layoutalg.codegen.kernels.grouped import GroupedKernel, grouped_forms, grouped_gemm_kernel
+from layoutalg.codegen.kernels.paged import paged_kernel
 from layoutalg.codegen.kernels.ragged import RaggedKernel, ragged_copy_kernel, ragged_kernel
+from layoutalg.codegen.kernels.ragged_spans import SpanKernel, ragged_span_kernel
 from layoutalg.codegen.kernels.ragged_transpose import ragged_transpose_kernel
 from layoutalg.codegen.kernels.runnable import kernel_of
 from layoutalg.codegen.kernels.schedule import schedule_kernel
@@ -26,6 +28,7 @@ __all__ = [
     "GroupedKernel",
     "MatmulKernel",
     "RaggedKernel",
+    "SpanKernel",
     "attention_kernel",
     "copy_kernel",
     "forms",
@@ -34,8 +37,10 @@ __all__ = [
     "grouped_forms",
     "grouped_gemm_kernel",
     "kernel_of",
+    "paged_kernel",
     "ragged_copy_kernel",
     "ragged_kernel",
+    "ragged_span_kernel",
     "ragged_transpose_kernel",
     "schedule_kernel",
     "staging_kernel",

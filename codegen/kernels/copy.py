@@ -7,6 +7,7 @@ each from the slot it arrived in, and hands a slot back once its store has read 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 
 from layoutalg.codegen.kernel import KernelSource, checked_name, signature
@@ -14,26 +15,27 @@ from layoutalg.codegen.kernels import answer
 from layoutalg.codegen.kernels.answer import CHECK, PERSISTENT_GRID, ArrayKernel
 from layoutalg.codegen.kernels.arguments import ends
 from layoutalg.codegen.kernels.ring import PARAMETERS, checked_tiles, mover, origins, tile_plan, tiles_of_block
-from layoutalg.codegen.kernels.turned import fields
+from layoutalg.codegen.kernels.vectors import COPY_LOOP, CopyLoop
 from layoutalg.codegen.pipeline.emission import emit
 from layoutalg.codegen.pipeline.program import Loop, Program, Worker
 from layoutalg.codegen.portable import portable_prelude
 from layoutalg.proofs.pipeline import Barrier, Buffer, Op, Pipeline, Role
-from layoutalg.targets.registry import vendor_of
+from layoutalg.synth.indirect.choice import STAGE_BYTES, VECTOR_BYTES
 
 WAYS = ("tma", "vector")
-STAGE_BYTES = 16384
-VECTOR_BYTES = 16
 
 _VECTOR_BODY = """
-// {what}: a thread moves {per_thread} vectors of 16 bytes, threads beside each other vectors beside each other.
-extern "C" __global__ void __launch_bounds__({threads}) {name}({signature})
+// {what}: a thread moves {each} vectors of 16 bytes, threads beside each other vectors beside each other.
+extern "C" __global__ void __launch_bounds__({bounds}) {name}({signature})
 {{
     const la_u64 first = (la_u64)blockIdx.x * {block_vectors}u;
     const la_words4* source = (const la_words4*)from + first + threadIdx.x;
     la_words4* target = (la_words4*)into + first + threadIdx.x;
     if (first + {block_vectors}u <= {vectors}ull) {{
-{loads}{stores}    }} else {{
+#pragma unroll
+        for (la_u32 turn = 0; turn < {turns}u; ++turn, source += {turn}u, target += {turn}u) {{
+{loads}{stores}        }}
+    }} else {{
         for (la_u32 i = 0; first + threadIdx.x + i < {vectors}ull && i < {block_vectors}u; i += {threads}u)
             target[i] = source[i];
     }}
@@ -55,8 +57,8 @@ def copy_kernel(
     tile: Sequence[int] | None = None,
     swizzle: str = "NONE",
     stages: int = 4,
-    threads: int = 256,
-    per_thread: int = 4,
+    threads: int = COPY_LOOP.threads,
+    per_thread: int = COPY_LOOP.each,
     name: str | None = None,
 ) -> ArrayKernel:
     """Return the kernel that copies a dense array.
@@ -91,7 +93,8 @@ def copy_kernel(
     name = f"la_copy_{'x'.join(map(str, extents))}_b{8 * size}_{way}" if name is None else checked_name(name)
     if way == "vector":
         answer.checked_threads(threads, found)
-        return _vectors(extents, size, target, threads, CHECK.integer(per_thread, "per_thread", 1, 17), name)
+        each = CHECK.integer(per_thread, "per_thread", 1, 17)
+        return _vectors(extents, size, target, replace(COPY_LOOP, threads=threads, each=each), name)
     if not found.has_tensor_maps:
         raise CHECK.malformed("way", f"must be vector: {target} has no copy engine for tensors", way)
     chosen = _tile(extents, size) if tile is None else answer.checked_shape(tile, len(extents))
@@ -165,27 +168,21 @@ def copy_pipeline(stages: int, behind: int, size: int, copied: int) -> Pipeline:
     return Pipeline(stages, (("full", ring), ("empty", ring)), (("T", Buffer(stages, size)),), roles)
 
 
-def _vectors(extents: tuple[int, ...], size: int, target: str, threads: int, per_thread: int, name: str) -> ArrayKernel:
+def _vectors(extents: tuple[int, ...], size: int, target: str, loop: CopyLoop, name: str) -> ArrayKernel:
     total = prod(extents) * size
     vectors, tail = divmod(total, VECTOR_BYTES)
-    block = threads * per_thread
+    threads, block = loop.threads, loop.threads * loop.each * loop.turns
     blocks = answer.checked_grid(
         lambda extent: max(1, -(-(total // extents[0] * extent // VECTOR_BYTES) // block)), extents[0],
         answer.most_blocks(answer.checked_target(target), threads),
     )  # fmt: skip
     what = f"copy of {' x '.join(map(str, extents))} {answer.elements(size)}"
-    loads, stores = [], []
-    for number in range(per_thread):
-        taken = f"source[{number * threads}]"
-        if vendor_of(target) == "amd":  # clang for AMD would spill structs copied as a whole to scratch memory
-            taken = f"{{{{{', '.join(fields(4, taken))}}}}}"
-        loads.append(f"        const la_words4 a{number} = {taken};\n")
-        stores.append(f"        target[{number * threads}] = a{number};\n")
+    loads, stores = loop.moves(target, threads, ("source", "target"), indents=(12, 12))
     parameters = (("const unsigned char*", "from"), ("unsigned char*", "into"))
     text = _VECTOR_BODY.format(
-        what=answer.sentence(what), per_thread=per_thread, threads=threads, name=name, signature=signature(parameters),
-        block_vectors=block, vectors=vectors, loads="".join(loads), stores="".join(stores),
-        tail=_TAIL.format(tail=tail, whole=total - tail) if tail else "",
+        what=answer.sentence(what), each=loop.each * loop.turns, threads=threads, bounds=loop.bounds(target), name=name,
+        signature=signature(parameters), turns=loop.turns, turn=threads * loop.each, block_vectors=block,
+        vectors=vectors, loads=loads, stores=stores, tail=_TAIL.format(tail=tail, whole=total - tail) if tail else "",
     )  # fmt: skip
-    kernel = KernelSource(name, portable_prelude(target) + text, target, threads, 0, parameters)
+    kernel = KernelSource(name, portable_prelude(target) + loop.prelude(target) + text, target, threads, 0, parameters)
     return ArrayKernel(kernel, blocks, what, 2 * total, ends(extents, extents, size, VECTOR_BYTES))

@@ -18,10 +18,8 @@ from layoutalg.codegen.kernels.answer import CHECK, MOST_BYTES, ArrayKernel
 from layoutalg.codegen.kernels.arguments import ArrayArgument
 from layoutalg.codegen.portable import ELEMENT_TYPES, portable_prelude
 from layoutalg.proofs.dtypes import element_type
+from layoutalg.synth.indirect.choice import GATHER_WORDS, row_ways
 
-WAYS = ("warp", "shared", "direct")
-MOST_WORDS = 8
-MOST_SHARED_BYTES = 32768
 INDICES = {"s32": "int", "s64": "long long"}
 _INDEX = """
 // An index of 64 bits as one of 32; what is outside the axis stays outside.
@@ -115,18 +113,14 @@ def gather_kernel(
     answer.checked_threads(threads, found)
     n, inner, rows = extents[place], prod(extents[place + 1 :]), prod(extents[:place])
     words, each = -(-n // found.lanes), max(1, size // 4)
-    allowed = {
-        "warp": inner == 1 and words * each <= MOST_WORDS,
-        "shared": inner == 1 and n * size <= MOST_SHARED_BYTES,
-        "direct": True,
-    }
+    allowed = {one: fits and (inner == 1 or one == "direct") for one, fits in row_ways(n, size, found.lanes).items()}
     if way is None:
-        way = next(one for one in WAYS if allowed[one])
-    CHECK.choice(way, "way", WAYS)
+        way = next(one for one in allowed if allowed[one])
+    CHECK.choice(way, "way", tuple(allowed))
     if way == "shared" and inner == 1:
         answer.fitting(n * size, target, f"a row of {n} elements")
     elif not allowed[way]:
-        most = f", of at most {MOST_WORDS // each * found.lanes} elements" if way == "warp" else ""
+        most = f", of at most {GATHER_WORDS // each * found.lanes} elements" if way == "warp" else ""
         raise CHECK.malformed("way", f"must be direct: {way} needs the last axis{most}", f"axis {place} of {extents}")
     by = {"warp": "shuffles", "shared": "shared memory", "direct": "loads"}[way]
     shown = " x ".join(map(str, extents))

@@ -5,7 +5,7 @@ Implementation notes: texts hardly depend on the number of rows, so that few com
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,14 +13,15 @@ import numpy as np
 from layoutalg.codegen.kernel import KernelSource
 from layoutalg.codegen.kernels.answer import CHECK, PERSISTENT_GRID, STATUS_BYTES
 from layoutalg.codegen.kernels.arguments import ArrayArgument, Place, checked_places
-from layoutalg.codegen.kernels.turned import fields
+from layoutalg.codegen.kernels.vectors import CopyLoop
 from layoutalg.codegen.launch import place_map
 from layoutalg.ground.record import Checked
-from layoutalg.targets.registry import vendor_of
 
 THREADS = 256
-VECTOR_BYTES = 16
+WARP = 32
 MOST_ROWS = 1 << 26
+PLAIN = CopyLoop()
+"""Of rows that are read again soon: no hints to the caches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,47 +106,59 @@ class Share:
         each: Vectors of a thread.
         parts: Blocks' parts of a row.
         vectors: Vectors of a row.
+        threads: Threads of a block.
+        unit: C expression of the number of a block's part, if it has several.
     """
 
     width: int
     each: int
     parts: int
     vectors: int
+    threads: int = field(default=THREADS, repr=False)
+    unit: str = field(default="blockIdx.x", repr=False)
 
     @classmethod
-    def of(cls, vectors: int, most: int = 8) -> Share:
-        """Return the share with the fewest idle vectors, then the most threads for a row.
+    def of(cls, vectors: int, most: int = 8, least: int = 1, threads: int = THREADS) -> Share:
+        """Return the share with the fewest idle vectors, then with the most threads for a row.
+
+        Args:
+            vectors: Vectors of a row.
+            most: Most vectors of a thread.
+            least: Vectors of a thread that are worth fewer threads for a row, down to a warp.
+            threads: Threads of a block, a power of two.
 
         Example:
             >>> Share.of(896), Share.of(12)
             (Share(width=128, each=7, parts=1, vectors=896), Share(width=4, each=3, parts=1, vectors=12))
+            >>> Share.of(256), Share.of(256, least=4)
+            (Share(width=256, each=1, parts=1, vectors=256), Share(width=64, each=4, parts=1, vectors=256))
         """
 
-        def idle(width: int) -> tuple[int, int]:
+        def rank(width: int) -> tuple[int, bool, int]:
             each = min(most, -(-vectors // width))
-            return -(-vectors // (width * each)) * width * each - vectors, -width
+            return -(-vectors // (width * each)) * width * each - vectors, each < least and width > WARP, -width
 
-        widths = [1 << bit for bit in range(THREADS.bit_length())]
-        width = min([each for each in widths if each <= 2 * vectors], key=idle)
+        widths = [1 << bit for bit in range(threads.bit_length())]
+        width = min([each for each in widths if each <= 2 * vectors], key=rank)
         each = min(most, -(-vectors // width))
-        return cls(width, each, -(-vectors // (width * each)), vectors)
+        return cls(width, each, -(-vectors // (width * each)), vectors, threads)
 
     @property
     def together(self) -> int:
         """Rows of a block."""
-        return THREADS // self.width
+        return self.threads // self.width
 
     @property
     def row(self) -> str:
         """C expression of the row of a thread."""
-        mine = f"blockIdx.x / {self.parts}u" if self.parts > 1 else "blockIdx.x"
+        mine = f"{self.unit} / {self.parts}u" if self.parts > 1 else self.unit
         return f"{mine} * {self.together}u + threadIdx.x / {self.width}u" if self.together > 1 else mine
 
     @property
     def at(self) -> str:
         """C expression of its first vector."""
         lane = f"threadIdx.x % {self.width}u" if self.together > 1 else "threadIdx.x"
-        return f"blockIdx.x % {self.parts}u * {self.width * self.each}u + {lane}" if self.parts > 1 else lane
+        return f"{self.unit} % {self.parts}u * {self.width * self.each}u + {lane}" if self.parts > 1 else lane
 
     def blocks(self, rows: int) -> int:
         """Blocks for so many rows."""
@@ -157,8 +170,9 @@ class Share:
         return "" if whole and not below else f"at + {number * self.width}u < {below or f'{self.vectors}u'}"
 
     def moves(
-        self, target: str, have: str = "", room: str = "", names: tuple[str, str] = ("from", "there"), indent: int = 4
-    ) -> tuple[str, str]:
+        self, target: str, have: str = "", room: str = "", names: tuple[str, str] = ("from", "there"),
+        indents: tuple[int, int] = (4, 4), loop: CopyLoop = PLAIN,
+    ) -> tuple[str, str]:  # fmt: skip
         """C statements that load a thread's vectors and that store them.
 
         Args:
@@ -166,17 +180,8 @@ class Share:
             have: Vectors of the row that are loaded, the others are zeros; by default all.
             room: Vectors of the row that are stored; by default all.
             names: The pointers to the thread's first vector.
-            indent: Blanks before a store.
+            indents: Blanks before loads and stores.
+            loop: The operators of caches.
         """
-        loads, stores = [], []
-        for number in range(self.each):
-            taken = f"{names[0]}[{number * self.width}]"
-            if vendor_of(target) == "amd":  # clang for AMD would spill structs copied as a whole to scratch memory
-                taken = f"la_words4{{{{{', '.join(fields(4, taken))}}}}}"
-            guard = self.guard(number, have)
-            loads.append(
-                f"    const la_words4 a{number} = {f'{guard} ? {taken} : la_words4{{}}' if guard else taken};\n"
-            )
-            inside = f"if ({self.guard(number, room)}) " if self.guard(number, room) else ""
-            stores.append(f"{' ' * indent}{inside}{names[1]}[{number * self.width}] = a{number};\n")
-        return "".join(loads), "".join(stores)
+        guards = (lambda number: self.guard(number, have)), (lambda number: self.guard(number, room))
+        return loop.moves(target, self.width, names, self.each, guards, indents)

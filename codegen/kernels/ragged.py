@@ -19,6 +19,7 @@ from layoutalg.codegen.kernels import answer
 from layoutalg.codegen.kernels.answer import CHECK, PERSISTENT_GRID
 from layoutalg.codegen.kernels.arguments import ArrayArgument, Place, checked_places
 from layoutalg.codegen.kernels.copy import copy_pipeline
+from layoutalg.codegen.kernels.ragged_spans import SpanKernel, ragged_span_kernel
 from layoutalg.codegen.kernels.ring import MOST_COORDINATE, mover
 from layoutalg.codegen.kernels.runnable import kernel_of
 from layoutalg.codegen.kernels.schedule import (
@@ -46,6 +47,7 @@ from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.synth.ragged.family import ragged
 from layoutalg.synth.tensormap import synthesize_tensormap
 
+WAYS = ("auto", "vectors", "boxes")
 STRATEGIES = ("auto", "exact_pool", "overlap_pool", "shift_back", "clip")
 """Strategies of stores; the others need a map per group, or write foreign rows."""
 MOST_MAPS = 30
@@ -53,8 +55,6 @@ MOST_MAPS = 30
 REFUSED = 0xFF00 | STATUS_TIMEOUT
 """Status of blocks whose schedule names a wrong group."""
 TILE_BYTES = 16384
-MOST_STAGE_BYTES = 98304
-"""Of the ring, so that two blocks share a multiprocessor."""
 THIN_ROWS = 4
 """Rows of the lowest tile that is chosen by default."""
 START = f"""const la_words4 header = *(const la_words4*)schedule;
@@ -419,49 +419,57 @@ def ragged_copy_kernel(
     groups: int,
     target: str = "sm_90a",
     *,
+    way: str = "auto",
     heights: Sequence[int] | None = None,
-    tile_bytes: int = TILE_BYTES,
     strategy: str = "auto",
     multiple: int = 1,
     **options: Any,
-) -> RaggedKernel:
-    """Return the kernel that copies ragged groups of a row-major matrix, by the tile height that fits their sizes.
+) -> RaggedKernel | SpanKernel:
+    """Return the kernel that copies ragged groups of a row-major matrix.
 
     Args:
         shape: Rows and columns.
         dtype: Element type by any of its names.
         groups: The number of groups.
-        target: A target with tensor maps.
+        target: The target; boxes need tensor maps.
+        way: ``"vectors"``: by the threads, in one launch (``ragged_span_kernel``); ``"boxes"``: by the copy engine
+            behind a schedule, with the tile height that fits the sizes; ``"auto"``: vectors, unless boxes are
+            described. Vectors need no rows in common: from 64 contiguous bytes on they copy at full bandwidth
+            (``targets.memory_costs``), boxes of few rows do not.
         heights: Tile heights that the device chooses from, powers of two; by default from 64 down to 4, those of
-            which rows have at least 128 bytes and at most those of the matrix.
-        tile_bytes: Bytes of a tile; fewer suit small groups of short rows: 4 rows of 1 KiB fill 4096 bytes.
-        strategy: As of ``layoutalg.ragged``.
+            which rows have at most the bytes of the matrix.
+        strategy: Of boxes, as of ``layoutalg.ragged``.
         multiple: What divides every size.
-        options: As of ``ragged_kernel``.
+        options: As of ``ragged_span_kernel`` or ``ragged_kernel``.
 
     Example:
-        >>> made = ragged_copy_kernel((4096, 2048), "f32", 64)
+        >>> made = ragged_copy_kernel((4096, 2048), "f32", 64, way="boxes")
         >>> made.most_tiles, len(made.maps)
         (1072, 18)
+        >>> type(ragged_copy_kernel((4096, 2048), "f32", 64)).__name__
+        'SpanKernel'
     """
+    CHECK.choice(way, "way", WAYS)
+    described = [name for name, given in (("heights", heights is not None), ("strategy", strategy != "auto"),
+                                          ("stages", "stages" in options)) if given]  # fmt: skip
+    if way == "vectors" or (way == "auto" and not described):
+        if described:
+            raise CHECK.malformed("way", f"must be boxes: {described[0]} does not apply to vectors", way)
+        return ragged_span_kernel(shape, dtype, groups, target, multiple=multiple, **options)
     rows, columns = answer.checked_shape(shape, 2)
     kind = element_type(dtype)
     size = answer.element_bytes(dtype)
-    answer.power(tile_bytes, "tile_bytes", 1024, 1 << 16)
     tensor = Tensor((rows, columns), dtype=kind.name, base_align_bytes=128)
     if heights is None:
-        widest = max(columns * size, tile_bytes // 64)
-        heights = [height for height in (64, 16, THIN_ROWS) if 128 <= tile_bytes // height <= widest]
-        heights = heights or [tile_bytes // 128]
+        heights = [height for height in (64, 16, THIN_ROWS) if TILE_BYTES // height <= max(columns * size, 256)]
     found = []
     for height in heights:
-        width = tile_bytes // size // answer.power(height, "heights", 1, tile_bytes // 128)
+        width = TILE_BYTES // size // answer.power(height, "heights", 1, TILE_BYTES // 128)
         inner = min(width, 256)
         layout: Any = CuteLayout((height, inner), (inner, 1))
         if width > inner:
             layout = CuteLayout((height, (inner, width // inner)), (inner, (1, inner * height)))
         found.append(ragged(tensor, groups, (height, width), layout, strategy, target=target, multiple=multiple))
-    options.setdefault("stages", max(4, min(24, MOST_STAGE_BYTES // tile_bytes)))
     return ragged_kernel(found[0], *found[1:], **options)
 
 

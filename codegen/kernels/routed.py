@@ -1,7 +1,7 @@
 """Kernels that move rows to their experts and back: permutations, and weighted sums of permuted rows.
 
 Rows move as vectors of 16 bytes from global to global memory. ``push`` reads every token once and writes it to all its
-places; ``pull`` writes every place from its token.
+places; ``pull`` writes every place from its token, named by an index or by the run that it is in.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from layoutalg.codegen.kernel import KernelSource, checked_name, signature
 from layoutalg.codegen.kernels import answer
 from layoutalg.codegen.kernels.answer import CHECK
 from layoutalg.codegen.kernels.arguments import ArrayArgument
-from layoutalg.codegen.kernels.indirect import MOST_ROWS, THREADS, VECTOR_BYTES, IndirectKernel, Share, index_list
+from layoutalg.codegen.kernels.indirect import MOST_ROWS, THREADS, IndirectKernel, Share, index_list
 from layoutalg.codegen.portable import portable_prelude
 from layoutalg.proofs.dtypes import element_type
+from layoutalg.synth.indirect.choice import VECTOR_BYTES
 from layoutalg.targets.registry import Target
 
 MOST_K = 64
@@ -46,11 +47,28 @@ extern "C" __global__ void __launch_bounds__({threads}) {name}({signature})
 {{
     const la_u32 row = {row};
     if (row >= (la_u32)rows) return;
-    const la_u32 at = {at}, token = (la_u32)index[row] / {k}u;
-    const la_u32 have = token < (la_u32)tokens ? {vectors}u : 0u;
+    const la_u32 at = {at};
+{token}    const la_u32 have = token < (la_u32)tokens ? {vectors}u : 0u;
     const la_words4* from = (const la_words4*)source + (la_u64)(have ? token : 0u) * {vectors}u + at;
     la_words4* there = (la_words4*)destination + (la_u64)row * {vectors}u + at;
 {loads}{stores}}}
+"""
+
+_BY_INDEX = """\
+    const la_u32 token = (la_u32)index[row] / {k}u;
+"""
+_BY_RUN = """\
+    // The last run that does not begin behind the row: (place, first, step, length).
+    la_u32 low = 0;
+    for (la_u32 high = (la_u32)count; high - low > 1;) {{
+        const la_u32 middle = (low + high) / 2;
+        if (runs[4u * middle] <= (int)row) low = middle;
+        else high = middle;
+    }}
+    const la_words4 run = count > 0 ? ((const la_words4*)runs)[low] : la_words4{{}};
+    const la_u32 inside = row - run.word[0];
+    const long long named = (int)run.word[1] + (long long)(int)run.word[2] * inside;
+    const la_u32 token = inside < run.word[3] && named >= 0 && named < tokens ? (la_u32)named : (la_u32)tokens;
 """
 
 _SUM = """
@@ -176,18 +194,59 @@ def permute_kernel(
     CHECK.choice(way, "way", WAYS)
     push = way == "push"
     name = f"la_permute_{way}_{16 * share.vectors}_k{each}" if name is None else checked_name(name)
-    loads, stores = share.moves(target, "" if push else "have", indent=8 if push else 4)
     parameters = _parameters("unsigned char")
     what = f"{'places' if push else 'gathers'} rows of {16 * share.vectors} bytes, {each} for each token"
-    text = (_PUSH if push else _PULL).format(
+    text = (_PUSH if push else _PULL.replace("{token}", _BY_INDEX)).format(
         what=answer.sentence(what), each=share.each, threads=THREADS, name=name, signature=signature(parameters),
-        row=share.row, at=share.at, vectors=share.vectors, loads=loads, stores=stores, k=each, unroll=min(each, 8),
+        row=share.row, at=share.at, vectors=share.vectors, k=each, unroll=min(each, 8),
+        **_moves(share, target, push),
     )  # fmt: skip
     kernel = KernelSource(name, portable_prelude(target) + text, target, THREADS, 0, parameters)
     index = index_list("index", many * each if push else height)
     moved = (many + height) * 16 * share.vectors + index.nbytes
     arrays = (_bytes("source", many, share), index, _bytes("destination", height, share, written=True))
     return IndirectKernel(kernel, _grid(share, many if push else height, found), what, moved, arrays, (many, height))
+
+
+def runs_kernel(
+    tokens: int, rows: int, count: int, row_bytes: int, *, target: str = "sm_90a", name: str | None = None
+) -> IndirectKernel:
+    """Return the kernel that copies runs of rows, of any lengths, in one launch.
+
+    Mathematically: destination[place + j] = source[first + step j] for 0 <= j < length, for every run (place, first,
+    step, length); rows behind the last run, or of a source that there is not, are zeros. The places rise from 0 by the
+    lengths, as those of ``proofs.indirect.Runs.pieces``, which is the argument, as 32-bit integers.
+
+    Args:
+        tokens: Rows of the source.
+        rows: Rows of the destination.
+        count: Runs.
+        row_bytes: Bytes of a row, a multiple of 16.
+        target: The target.
+        name: Kernel symbol.
+
+    Raises: MalformedError: LA945, LA340, LA506. InfeasibleError: LA948.
+
+    Example:
+        >>> from layoutalg.proofs.indirect import Routing
+        >>> runs = Routing([[0], [0], [1]], 2, 16).runs
+        >>> runs.pieces.tolist(), runs_kernel(3, 3, len(runs.pieces), 256).what
+        ([[0, 0, 1, 2], [2, 2, 1, 1]], 'copies rows of 256 bytes by 2 runs')
+    """
+    many = CHECK.integer(count, "count", 0, MOST_ROWS)
+    found, share, (sources, _, height) = _checked(tokens, 1, rows, row_bytes, target)
+    name = f"la_runs_{16 * share.vectors}" if name is None else checked_name(name)
+    parameters = (*_parameters("unsigned char", "runs"), ("int", "count"))
+    what = f"copies rows of {16 * share.vectors} bytes by {many} runs"
+    text = _PULL.replace("{token}", _BY_RUN).format(
+        what=f"Copies runs of rows of {16 * share.vectors} bytes", each=share.each, threads=THREADS, name=name,
+        signature=signature(parameters), row=share.row, at=share.at, vectors=share.vectors, **_moves(share, target),
+    )  # fmt: skip
+    kernel = KernelSource(name, portable_prelude(target) + text, target, THREADS, 0, parameters)
+    runs = ArrayArgument("runs", (many, 4), 4, VECTOR_BYTES, indices=True)
+    arrays = (_bytes("source", sources, share), runs, _bytes("destination", height, share, written=True))
+    moved = 2 * height * 16 * share.vectors + runs.nbytes
+    return IndirectKernel(kernel, _grid(share, height, found), what, moved, arrays, (sources, height, many))
 
 
 def unpermute_kernel(
@@ -271,8 +330,14 @@ def _checked(
     return found, share, sizes
 
 
-def _parameters(kind: str) -> tuple[tuple[str, str], ...]:
-    pointers = ((f"const {kind}*", "source"), ("const int*", "index"), (f"{kind}*", "destination"))
+def _moves(share: Share, target: str, push: bool = False) -> dict[str, str]:
+    """The statements that load and store a thread's vectors."""
+    loads, stores = share.moves(target, "" if push else "have", indents=(4, 8 if push else 4))
+    return {"loads": loads, "stores": stores}
+
+
+def _parameters(kind: str, index: str = "index") -> tuple[tuple[str, str], ...]:
+    pointers = ((f"const {kind}*", "source"), ("const int*", index), (f"{kind}*", "destination"))
     return (*pointers, ("int", "tokens"), ("int", "rows"))
 
 

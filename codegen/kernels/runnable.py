@@ -9,7 +9,7 @@ from layoutalg.codegen.kernels.answer import CHECK
 
 
 @singledispatch
-def kernel_of(value: object, **options: Any) -> Any:
+def kernel_of(value: object, *given: Any, **options: Any) -> Any:
     """Return the kernel of a value; each type's function registers itself."""
-    del options
+    del given, options
     raise CHECK.malformed("value", "must be a value with a kernel", value)

@@ -50,7 +50,7 @@ extern "C" __global__ void __launch_bounds__({threads}) {name}({signature})
     int bad = {groups};
     for (int g = from; g < to; ++g) {{
         const long long begin = begins[{name}_at(g)], end = begins[{name}_at(g + 1)], size = end - begin;
-        const bool fits = size >= 0 && begin >= 0 && end <= {limit}ll && size % {multiple} == 0
+        const bool fits = begin >= 0 && end >= begin && end <= {limit}ll && size % {multiple} == 0
             && (size == 0 || (size >= {least}{inside}));
         if (!fits && g < bad) bad = g;
         for (int h = 0; h < {heights}; ++h)
@@ -195,7 +195,7 @@ def schedule_kernel(
     each, sums = -(-groups // threads), _sums(groups, threads)
     smem = answer.fitting(sums + threads * row, target, f"{groups} groups")
     ends = rows if into_rows is None else into_rows
-    limit, inside = (rows, f" && placed[g] >= 0 && placed[g] + size <= {ends}") if placed else (min(rows, ends), "")
+    limit, inside = (rows, f" && placed[g] >= 0 && placed[g] <= {ends} - size") if placed else (min(rows, ends), "")
     name = f"la_schedule_{groups}_{given}" if name is None else checked_name(name)
     kind = INDEX_TYPES[index_dtype]
     parameters = (

@@ -240,6 +240,8 @@ def _conversion_facts(plan: ConversionPlan) -> Iterator[Fact]:
 
 def _choice(plan: ConversionPlan | GatherPlan) -> Iterator[Fact]:
     yield said("why", plan.why)
+    if plan.excess:
+        yield said("spills", plan.excess)
     others = [each for each in plan.alternatives if each.mechanism != plan.mechanism]
     if others:
         yield said("others", [" ".join(str(each).split()) for each in others], [each.to_json() for each in others])

@@ -306,9 +306,7 @@ def _from_linear(layout: LinearLayout, where: Call) -> IntegerLayout:
         seen |= column
     else:
         return _merged(_strided([(2, (constant ^ column) - constant) for column in layout.columns], constant))
-    found, moduli = None, "moduli were not tried"
-    if layout.size <= CONFIRM_POINTS and layout.out_bits <= MODULAR_SPAN.bit_length() - 1:
-        found, moduli = _modular(layout.table(), [2] * layout.in_bits), "no modulus helps"
+    found, moduli = residues(layout.table()) if layout.out_bits < 63 else (None, "moduli were not tried")
     if found is not None:
         return found
     high = next(k for k in range(layout.in_bits) if any(c & layout.columns[k] for c in layout.columns[:k]))
@@ -344,22 +342,33 @@ def _from_pieces(layout: PiecewiseLayout, where: Call) -> IntegerLayout:
     raise _refused(where, "several outputs are supported only for a single affine piece", witness)
 
 
+def residues(values: npt.NDArray[np.int64], box: Sequence[int] | None = None) -> tuple[IntegerLayout | None, str]:
+    """Return a table as an affine map modulo some m, and in words what was tried where that is None.
+
+    Args:
+        values: The table.
+        box: Extents of the axes, fastest first, which multiply to the number of entries; None for any box.
+    """
+    if len(values) > CONFIRM_POINTS or int(values.min()) < 0 or int(values.max()) >= MODULAR_SPAN:
+        return None, "moduli were not tried"
+    for count, extents in enumerate([box] if box is not None else _prime_boxes(len(values))):
+        clock.check("a modulus of a table")
+        if count == BOXES:
+            return None, f"moduli were tried on only {BOXES} boxes"
+        found = _modular(values, extents)
+        if found is not None:
+            return found if box is not None else _merged(found), ""
+    return None, "no modulus helps"
+
+
 def _from_values(layout: AnyFamily, values: npt.NDArray[np.int64], where: Call) -> IntegerLayout:
     """Convert a table to a constant plus strides, or modulo some m on a box of prime extents."""
     modes = tables.strided(values)
     if not isinstance(modes, tables.Departure):
         return _strided(modes, int(values[0]))
-    moduli = "moduli were not tried"
-    if int(values.min()) >= 0 and int(values.max()) < MODULAR_SPAN:
-        moduli = "no modulus helps"
-        for count, box in enumerate(_prime_boxes(len(values))):
-            clock.check("a modulus of a table")
-            if count == BOXES:
-                moduli = f"moduli were tried on only {BOXES} boxes"
-                break
-            found = _modular(values, box)
-            if found is not None:
-                return found
+    found, moduli = residues(values)
+    if found is not None:
+        return found
     at = modes.coordinate
     witness: dict[str, object] = {"coordinate": at, "value": layout.at(at), "strided": modes.forced}
     because = f"f({at}) = {witness['value']}, an affine layout would give {modes.forced}; {moduli}"
@@ -382,7 +391,7 @@ def _modular(values: npt.NDArray[np.int64], box: Sequence[int]) -> IntegerLayout
             break
     if m <= top:
         return None
-    return _merged(_strided([*zip(box, strides, strict=True)], origin, m))
+    return _strided([*zip(box, strides, strict=True)], origin, m)
 
 
 def _prime_boxes(size: int) -> Iterator[list[int]]:

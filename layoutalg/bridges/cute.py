@@ -13,7 +13,7 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.bridges.affine import linear_form, to_linear
+from layoutalg.bridges.affine import linear_form, residues, to_linear
 from layoutalg.bridges.normal import (
     CONFIRM_POINTS,
     OFFSET_BITS,
@@ -33,7 +33,7 @@ from layoutalg.bridges.normal import (
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
 from layoutalg.cute.algebra import coalesce
 from layoutalg.cute.fit import over_f2, over_table
-from layoutalg.cute.inttuple import IntTuple, product, shape_text, validate
+from layoutalg.cute.inttuple import IntTuple, flatten, product, shape_text, validate
 from layoutalg.cute.swizzle import IDENTITY
 from layoutalg.f2 import LinearLayout
 from layoutalg.f2.carry import one_swizzle, swizzle_columns
@@ -128,7 +128,7 @@ def _by_values(layout: AnyFamily, where: Call) -> CuteLayout | ComposedLayout:
     values = layout.table()
     if values.dtype == object and any(not -(2**63) <= value < 2**63 for value in values.tolist()):
         raise _too_wide(where)
-    recognized = recognize(values)
+    recognized = _as_cute(_table(values), None, str(where))
     return _linear_to_cute(recognized, where) if isinstance(recognized, LinearLayout) else recognized
 
 
@@ -137,8 +137,8 @@ def _listed_to_cute(layout: ListedLayout, where: Call) -> CuteLayout | ComposedL
     values = layout.table()
     with contextlib.suppress(RepresentabilityError):
         if len(layout.extents) > 1:
-            return recognize(values, layout.extents)  # type: ignore[return-value]
-    found = recognize(values)
+            return _as_cute(values, layout.extents, str(where))  # type: ignore[return-value]
+    found = _as_cute(values, None, str(where))
     return _linear_to_cute(found, where) if isinstance(found, LinearLayout) else found
 
 
@@ -191,12 +191,15 @@ def _no_cute(where: Call | str, because: str, witness: dict[str, object]) -> Rep
     return RepresentabilityError(Diagnostic("LA235", what, (str(where),), because, witness))
 
 
-def recognize(table: npt.ArrayLike, shape: IntTuple | None = None) -> CuteLayout | ComposedLayout | LinearLayout:
+def recognize(
+    table: npt.ArrayLike, shape: IntTuple | None = None
+) -> CuteLayout | ComposedLayout | LinearLayout | IntegerLayout:
     """Return the smallest layout with the given table: entry i is the value at flat coordinate i.
 
     Tried in order: the coalesced CuTe layout (which is unique); the same with an offset; an affine map over F2 as one
-    swizzle over ``shape:stride``; a linear layout ``i -> offset``; one swizzle over ``shape:stride`` of any size. With
-    a shape: at most one swizzle over ``shape:stride`` with the leaves of the shape, refined if needed.
+    swizzle over ``shape:stride``; a linear layout ``i -> offset``; one swizzle over ``shape:stride`` of any size; a sum
+    of strides modulo some m. With a shape: at most one swizzle over ``shape:stride`` with the leaves of the shape,
+    refined if needed, then strides of these leaves modulo some m.
 
     Args:
         table: One-dimensional, signed 64-bit integers, at least one entry.
@@ -210,8 +213,8 @@ def recognize(table: npt.ArrayLike, shape: IntTuple | None = None) -> CuteLayout
     Example:
         >>> print(recognize([0, 4, 1, 5, 2, 6]), recognize([1, 0, 3, 2]), recognize([0, 3, 5, 6]))
         (2,3):(4,1) 1 + (2,2):(-1,2) Sw<1,0,1> o 0 o (2,2):(2,5)
-        >>> print(recognize([0, 1, 2, 3, 4, 5], (2, 3)))
-        (2,3):(1,2)
+        >>> print(recognize([0, 1, 2, 3, 4, 5], (2, 3)), recognize([0, 5, 3, 1, 6, 4]))
+        (2,3):(1,2) Z[c0:6=(5) -> offset%7]
     """
     values = _table(table)
     where = f"recognize(table of {len(values)} entries)"
@@ -220,6 +223,21 @@ def recognize(table: npt.ArrayLike, shape: IntTuple | None = None) -> CuteLayout
         if product(shape) != len(values):
             raise malformed("shape", f"must have the size of the table, {len(values)}", shape_text(shape))
         where = f"recognize(table of {len(values)} entries, {shape_text(shape)})"
+    try:
+        return _as_cute(values, shape, where)
+    except RepresentabilityError as refusal:
+        found, moduli = residues(values, None if shape is None else flatten(shape))
+        if found is not None:
+            return found
+        raise _no_cute(
+            where, f"{refusal.diagnostic.because}; {moduli}", dict(refusal.diagnostic.witness or {})
+        ) from None
+
+
+def _as_cute(
+    values: npt.NDArray[np.int64], shape: IntTuple | None, where: str
+) -> CuteLayout | ComposedLayout | LinearLayout:
+    """Recognize a table without moduli."""
     low, high = int(values.min()), int(values.max())
     wide = low <= -(2**61) or high >= 2**61
     modes = tables.strided(values)

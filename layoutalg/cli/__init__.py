@@ -39,7 +39,7 @@ _run_of, _ = door(
         "layoutalg.cli.checks": "run_check run_checker run_verify",
         "layoutalg.cli.certify": "run_certify",
         "layoutalg.cli.writing": "run_draw run_emit",
-        "layoutalg.cli.indirect": "run_routing run_paged",
+        "layoutalg.cli.indirect": "run_routing run_paged run_gather",
         "layoutalg.cli.schemas": "run_schema",
         "layoutalg.cli.demo": "run_demo",
     },

@@ -365,6 +365,34 @@ class Convert(Options):
 
 
 @dataclass(frozen=True)
+class Gather(Options):
+    """The cheapest gather of registers along an axis; the ranking of the ways of gathering arrays by these indices.
+
+    layoutalg gather "F2[register=(32), lane=(1)(2)(4)(8)(16) -> x:64]" --axis x --bits 32
+    layoutalg gather "(32,2):(1,32)" --axis 0 --shape 64 --mechanism shared --emit kernel.cu
+    layoutalg gather --indices "[[3, 0, 1, 2], [0, 0, 2, 2]]" --length 4 --bits 32
+    """
+
+    source: str | None = argument("register layout of the tensor (register, lane, warp; or thread, value)", nargs="?")
+    index: str | None = argument("register layout of the indices (default: that of the tensor)", nargs="?")
+    axis: str | None = argument("axis along which indices select, by name or position", "--axis")
+    indices: str | None = argument(
+        "rank the ways for rows of these indices, [rows, count]: a JSON list, a .json or .npy file, or -", "--indices"
+    )
+    length: int | None = argument("elements of a row of the array (default: of the axis)", "--length", type=_count)
+    bits: int | None = _width()
+    target: str = _target("NVIDIA or AMD architecture (default sm_90a)")
+    mechanism: str | None = argument(
+        "only plans of this mechanism", "--mechanism", choices=("registers", "shuffles", "shared")
+    )
+    shape: Sizes | None = _extents("--shape", "extents of the tensor, if its layout does not state them: 64,64")
+    index_shape: Sizes | None = _extents("--index-shape", "extents of the indices (default: those of the tensor)")
+    kernel: str | None = argument(
+        "write the kernel, CUDA or HIP, to this file, completely or not at all", "--emit", metavar="FILE"
+    )
+
+
+@dataclass(frozen=True)
 class Admissible(Options):
     """Whether an instruction can carry a layout: the bits and a proof, or the reason.
 
@@ -715,8 +743,8 @@ class Demo(Options):
 
 COMMANDS: dict[str, type[Any]] = {
     "explain": Explain, "suggest": Suggest, "banks": Banks, "padding": Padding, "swizzle": Swizzle,
-    "convert": Convert, "ragged": Ragged, "admissible": Admissible, "factorise": Factorise, "diagnose": Diagnose,
-    "synth": Synth,
+    "convert": Convert, "gather": Gather, "ragged": Ragged, "admissible": Admissible, "factorise": Factorise,
+    "diagnose": Diagnose, "synth": Synth,
     "check": Check, "certify": Certify, "checker": Checker, "verify": Verify, "validate": Validate, "draw": Draw,
     "emit": Emit, "tune": Tune, "routing": Routing, "paged": Paged,
     "schema": Schema, "demo": Demo,

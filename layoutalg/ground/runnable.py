@@ -18,6 +18,6 @@ class Runnable:
 
     __slots__ = ()
 
-    def kernel(self, **options: Any) -> Any:
-        """Return the kernel that does what the value says; options as of the function in ``codegen.kernels``."""
-        return _MAKERS[0](self, **options)
+    def kernel(self, *given: Any, **options: Any) -> Any:
+        """Return the kernel that does what the value says; arguments as of the function in ``codegen.kernels``."""
+        return _MAKERS[0](self, *given, **options)

@@ -13,13 +13,17 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, TypeVar
 
 from layoutalg.ground import clock, limits
 from layoutalg.ground.errors import BudgetError, Diagnostic
+from layoutalg.ground.lazy import later
+
+z3 = later("z3")
 
 _OVERRUN = 0.1
 """Seconds after z3's own timeout at which it is interrupted."""
@@ -92,8 +96,6 @@ def session(logic: str | None = None) -> Session:
     Args:
         logic: SMT-LIB logic name, if one fits.
     """
-    import z3
-
     context = z3.Context()
     return Session(z3, context, z3.SolverFor(logic, ctx=context) if logic else z3.Solver(ctx=context))
 
@@ -115,20 +117,15 @@ def solve(asked: Session, what: str, names: Sequence[Any], seconds: float = limi
         >>> solve(asked, "a quotient", [x])
         [4]
     """
-    z3 = asked.z3
     given = clock.left(seconds)
     if given <= 0:
         clock.out_of_time(what)
     asked.solver.set("timeout", max(1, min(int(given * 1000), 2**31 - 1)))
-    timer = threading.Timer(min(given + _OVERRUN, threading.TIMEOUT_MAX), asked.context.interrupt)
-    timer.daemon = True
-    timer.start()
     try:
-        answer = asked.solver.check()
+        with _interrupted_after(asked.context, given + _OVERRUN):
+            answer = asked.solver.check()
     except z3.Z3Exception:  # an interrupt may also end a call with an error
         answer = z3.unknown
-    finally:
-        timer.cancel()
     if answer == z3.unsat:
         return None
     if answer != z3.sat:
@@ -139,10 +136,31 @@ def solve(asked: Session, what: str, names: Sequence[Any], seconds: float = limi
             if not z3.is_true(model.eval(assertion, model_completion=True)):
                 raise wrong_answer(what, f"its model does not satisfy {str(assertion)[:200]}")
         return [model.eval(name, model_completion=True).as_long() for name in names]
-    except (z3.Z3Exception, ValueError) as error:  # a late interrupt, or a number of more than 4300 digits
+    except (z3.Z3Exception, ValueError) as error:  # such as a number of more than 4300 digits
         if isinstance(error, BudgetError):
             raise
         raise wrong_answer(what, f"its model cannot be read: {str(error)[:200]}") from error
+
+
+@contextmanager
+def _interrupted_after(context: Any, seconds: float) -> Iterator[None]:
+    """Interrupt the context after ``seconds``, but never once the block has ended."""
+    turn, inside = threading.Lock(), [True]
+
+    def interrupt() -> None:
+        with turn:
+            if inside:
+                context.interrupt()
+
+    timer = threading.Timer(min(seconds, threading.TIMEOUT_MAX), interrupt)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        with turn:
+            inside.clear()
 
 
 def wrong_answer(what: str, because: str) -> BudgetError:

@@ -8,7 +8,7 @@ from layoutalg.proofs.certify.certificate import Certificate
 from layoutalg.proofs.certify.evidence import proved
 
 if TYPE_CHECKING:
-    from layoutalg.proofs.indirect.pages import Paged
+    from layoutalg.proofs.indirect.pages import Paged, PagedBatch
     from layoutalg.proofs.indirect.routing import Routing
 
 
@@ -32,8 +32,12 @@ def routing(routed: Routing) -> Certificate:
     return proved("routing", statement, [{}], "routing")
 
 
-def paging(paged: Paged) -> Certificate:
+def paging(paged: Paged, batch: PagedBatch | None = None) -> Certificate:
     """Return the certificate of the bytes of a paged sequence: distinct, or how many entries share a page.
+
+    Args:
+        paged: The sequence.
+        batch: The sequences that its pages belong to, if they are several.
 
     Raises: BudgetError: LA428: too many pages to check.
 
@@ -48,4 +52,7 @@ def paging(paged: Paged) -> Certificate:
         "layout": paged.kv_layout, "stride": paged.page_stride, "tokens": paged.tokens,
         "sharing": paged.table.sharing,
     }  # fmt: skip
+    if batch is not None:
+        lists = {"indptr": batch.indptr.tolist(), "last_page_len": batch.last_page_len.tolist()}
+        statement |= {"tokens": int(batch.lengths.sum()), **lists}
     return proved("paging", statement, [{}], "paged cache")

@@ -61,10 +61,15 @@ def routing(statement, _):
 def paging(statement, _):
     """Token t, head h, element d is at byte table[t // P] stride + the place of (t % P, h, d) in a page of this layout,
     for t < "tokens", P = "page_size": inside the pool of "pages" pages, which do not overlap; two tokens have the same
-    bytes if and only if they are at the same row of one page, and "sharing" entries of the table name one at most."""
+    bytes if and only if they are at the same row of one page, and "sharing" entries of the table name one at most. Of
+    several sequences s, token t is in entry indptr[s] + t // P of the table, the last page has "last_page_len"[s] of
+    them, and "tokens" counts all."""
     table, size, stride = array(statement.table), statement.page_size, statement.stride
     pages, tokens = statement.pages, statement.tokens
-    used = -(-tokens // size)
+    used, of = -(-tokens // size), ""
+    if statement.indptr is not None:
+        used, of = len(table), f" of {len(statement.indptr) - 1} sequences"
+        require(tokens == sequences(statement, used), "these sequences have another number of tokens", got=tokens)
     require(len(table) == used, "the table has a wrong length", got=len(table), expected=used)
     require(not used or int(table.max()) < pages, "an entry of the table is no page", pages=pages)
     bytes_of_page = size * statement.heads * statement.head_dim * statement.element
@@ -73,8 +78,21 @@ def paging(statement, _):
     most = int(np.unique(table, return_counts=True)[1].max(initial=0))
     require(most == statement.sharing, "one page has another number of entries", got=statement.sharing, expected=most)
     if most < 2:
-        return f"{tokens} tokens in {used} pages, distinct elements at distinct bytes"
-    return f"{tokens} tokens in {used} pages, at most {most} of them share a byte: no stores"
+        return f"{tokens} tokens{of} in {used} pages, distinct elements at distinct bytes"
+    return f"{tokens} tokens{of} in {used} pages, at most {most} of them share a byte: no stores"
+
+
+def sequences(statement, used):
+    """The tokens of sequences whose pages are the parts of a table."""
+    require(statement.last_page_len is not None, "the sequences have no last pages")
+    starts, last = array(statement.indptr), array(statement.last_page_len)
+    require(len(starts) == len(last) + 1, "the list of sequences has a wrong length", got=len(starts))
+    require(starts[0] == 0 and starts[-1] == used, "the sequences do not have the pages of the table", pages=used)
+    pages = np.diff(starts)
+    require((pages >= 0).all(), "a sequence ends before it begins")
+    own = last[pages > 0]
+    require(((own >= 1) & (own <= statement.page_size)).all(), "a last page has no token, or more than a page")
+    return int(((pages - 1) * statement.page_size)[pages > 0].sum() + own.sum())
 
 
 ROUTING = {
@@ -84,5 +102,6 @@ ROUTING = {
 PAGING = {
     "table": [WIDE], "pages": WIDE, "page_size": SMALL, "heads": SMALL, "head_dim": SMALL, "element": range(1, 9),
     "layout": {"NHD", "HND"}, "stride": WIDE, "tokens": WIDE, "sharing": INDEX,
+    "indptr?": [INDEX], "last_page_len?": [INDEX],
 }  # fmt: skip
 KINDS = {"routing": (routing, ROUTING, {}), "paging": (paging, PAGING, {})}

@@ -8,7 +8,7 @@ pages are ``page_stride`` bytes apart. So address = page * page_stride o table o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd
 from typing import Any
 
@@ -19,9 +19,11 @@ from layoutalg.ground import memory
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic
 from layoutalg.ground.picture import Shown
+from layoutalg.ground.runnable import Runnable
 from layoutalg.proofs.certify import Certificate
 from layoutalg.proofs.certify.indirect import paging as certified
-from layoutalg.proofs.indirect.values import MOST, Compared, Indices, Runs, first_repeat, index_array
+from layoutalg.proofs.groups import checked_offsets
+from layoutalg.proofs.indirect.values import MOST, Compared, Indices, Runs, first_repeat, frozen, index_array
 from layoutalg.targets.nvidia.tensormap.limits import MAX_BOX
 
 CHECK = Checker("LA940", "this is not a paged cache")
@@ -82,7 +84,7 @@ class PageTable(Compared):
 
 
 @dataclass(frozen=True, eq=False)
-class Paged(Compared, Shown):
+class Paged(Compared, Shown, Runnable):
     """A sequence in a paged cache.
 
     Args:
@@ -286,6 +288,114 @@ class Paged(Compared, Shown):
             "page_runs": [list(run) for run in self.page_runs], "runs": [list(run) for run in self.runs()],
             "sharing": self.table.sharing,
         }  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class PagedBatch(Compared, Shown, Runnable):
+    """Sequences in one paged cache, their tables in CSR form, as FlashInfer has them.
+
+    Mathematically: the pages of sequence s are entries indptr[s] to indptr[s + 1] - 1 of one table; all are full but
+    the last. So a batch is one sequence of whole pages, of which s has the first rows of its own pages.
+
+    Args:
+        whole: All pages, in order, as one sequence.
+        indptr: Where the pages of each sequence begin in the table, and the end.
+        last_page_len: Tokens in the last page of each sequence, 1 to P; not looked at without a page, but below P + 1.
+
+    Raises: MalformedError: LA940, LA869, with the first offending entry.
+
+    Example:
+        >>> batch = PagedBatch(Paged([4, 5, 2], 16, 8, 128, 2), [0, 2, 2, 3], [8, 0, 16])
+        >>> batch.lengths.tolist(), batch.page_runs, batch.address(2, 3, 5)
+        ([24, 0, 16], [(0, 4, 2), (2, 2, 1)], 72960)
+    """
+
+    whole: Paged
+    indptr: Indices
+    last_page_len: Indices
+
+    def __post_init__(self) -> None:
+        whole = CHECK.kind(self.whole, Paged, "whole")
+        used = len(whole.page_table)
+        starts = checked_offsets(index_array(self.indptr, "indptr", 0, used + 1, CHECK), used, "indptr")
+        if starts[0] or starts[-1] != used:
+            place, bound = (0, 0) if starts[0] else (len(starts) - 1, used)
+            raise CHECK.malformed(f"indptr[{place}]", f"must be {bound}", int(starts[place]))
+        if whole.tokens != used * whole.page_size:
+            raise CHECK.malformed("whole", "must have whole pages: leave its seq_len out", whole.tokens)
+        last = index_array(self.last_page_len, "last_page_len", 0, whole.page_size + 1, CHECK)
+        if len(last) != len(starts) - 1:
+            raise CHECK.malformed("last_page_len", f"must have {len(starts) - 1} entries, one a sequence", len(last))
+        wrong = np.flatnonzero((np.diff(starts) > 0) & (last == 0))
+        if len(wrong):
+            raise CHECK.malformed(f"last_page_len[{wrong[0]}]", "must be at least 1: the sequence has pages", 0)
+        object.__setattr__(self, "indptr", frozen(starts))
+        object.__setattr__(self, "last_page_len", last)
+
+    @property
+    def sequences(self) -> int:
+        """Number of sequences."""
+        return len(self.last_page_len)
+
+    @property
+    def lengths(self) -> Indices:
+        """Tokens of each sequence."""
+        pages = np.diff(self.indptr)
+        return np.where(pages > 0, (pages - 1) * self.whole.page_size + self.last_page_len, 0)
+
+    @property
+    def table(self) -> PageTable:
+        """The pages of all sequences: one that two of them have may be read, not written."""
+        return self.whole.table
+
+    def sequence(self, number: int) -> Paged:
+        """Return one sequence.
+
+        Raises: MalformedError: LA940.
+        """
+        at = CHECK.integer(number, "number", 0, self.sequences)
+        return replace(
+            self.whole, page_table=self.whole.page_table[self.indptr[at] : self.indptr[at + 1]],
+            seq_len=int(self.lengths[at]),
+        )  # fmt: skip
+
+    def address(self, sequence: Any, token: Any, head: Any = 0, d: Any = 0) -> Any:
+        """Return the byte of an element of a sequence from the start of the pool; arrays give an array.
+
+        Raises: MalformedError: LA940, with the first coordinate out of range.
+        """
+        longest = int(self.lengths.max(initial=0))
+        row, number = np.broadcast_arrays(
+            CHECK.coordinate(token, "token", longest), CHECK.coordinate(sequence, "sequence", self.sequences)
+        )
+        wrong = row >= self.lengths[number]
+        if wrong.any():
+            at = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
+            rule = f"must be below the {self.lengths[number[at]]} tokens of sequence {number[at]}"
+            raise CHECK.malformed("token", rule, int(row[at]))
+        return self.whole.address(self.indptr[number] * self.whole.page_size + row, head, d)
+
+    @property
+    def page_runs(self) -> list[tuple[int, int, int]]:
+        """(sequence, page, count) of the longest runs of pages of one sequence that follow each other in the pool."""
+        owner = np.repeat(np.arange(self.sequences), np.diff(self.indptr))
+        entries, pages = self.whole.page_table, (self.whole.pages or 0) + 1
+        pieces = Runs.of(entries + owner * pages, step=1).pieces  # no run goes on into the next sequence
+        at, count = pieces[:, 0], pieces[:, 3]
+        return list(zip(owner[at].tolist(), entries[at].tolist(), count.tolist(), strict=True))
+
+    @property
+    def certificate(self) -> Certificate:
+        """Proof for these tables that distinct elements have distinct bytes, or how many entries share a page."""
+        return certified(self.whole, self)
+
+    def __str__(self) -> str:
+        first, *rest = str(self.whole).splitlines()
+        longest = int(self.lengths.max(initial=0))
+        return "\n".join([
+            first.replace(f"{self.whole.tokens} tokens", f"{int(self.lengths.sum())} tokens", 1),
+            f"  batch       {self.sequences} sequences of up to {longest} tokens", rest[0], rest[-1],
+        ])  # fmt: skip
 
 
 def fragmentation(lengths: Sequence[int], page_size: int) -> tuple[int, float]:

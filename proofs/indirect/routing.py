@@ -146,16 +146,24 @@ class Routing(Compared, Shown):
         return tile_bound(int(self.topk_ids.size), last - first + 1, self.block)
 
     @property
+    def runs(self) -> Runs:
+        """The tokens of ``order`` in the longest runs t, t + 1, ... to one expert: what ``runs_kernel`` copies."""
+        tokens = self.order // max(1, self.k)
+        spread = tokens + self._experts * (self.tokens + 1)  # no run goes on into the next expert
+        pieces = Runs.of(spread, step=1).pieces.copy()
+        pieces[:, 1] = tokens[pieces[:, 0]]
+        return Runs(pieces)
+
+    @property
+    def _experts(self) -> Indices:
+        """The expert of each row of ``order``."""
+        return np.repeat(np.arange(self.experts), self.counts)
+
+    @property
     def source_runs(self) -> list[tuple[int, int, int]]:
-        """(token, length, expert) of the longest runs of tokens t, t + 1, ... to one expert, in the order of rows."""
-        tokens, experts = (
-            self.order // self.k if self.k else self.order,
-            np.repeat(np.arange(self.experts), self.counts),
-        )
-        spread = tokens + experts * (self.tokens + 1)  # no run goes on into the next expert
-        pieces = Runs.of(spread, step=1).pieces
-        at, length = pieces[:, 0], pieces[:, 3]
-        return list(zip(tokens[at].tolist(), length.tolist(), experts[at].tolist(), strict=True))
+        """(token, length, expert) of ``runs``, in the order of rows."""
+        place, token, _, length = self.runs.pieces.T
+        return list(zip(token.tolist(), length.tolist(), self._experts[place].tolist(), strict=True))
 
     @property
     def certificate(self) -> Certificate:

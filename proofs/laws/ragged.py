@@ -49,6 +49,23 @@ def _overlap(trial: Trial) -> None:
     trial.claim(some(row < height, every(rest - height <= row, row < rest)), "each row is in a box")
 
 
+@law("ragged.spans", INTEGERS, "all rows and blocks of vectors, all places; offsets that never fall")
+def _spans(trial: Trial) -> None:
+    """Vectors dealt by blocks of S in turns are each taken once, by one group, and end in the place of their row."""
+    block = trial.extent("S")
+    turn, mine, other, its = trial.integer("k"), trial.digit("a", block), trial.integer("l"), trial.digit("b", block)
+    trial.claim(implies(turn < other, block * turn + block <= block * other), "the later turn is behind")
+    trial.claim(implies(other < turn, block * other + block <= block * turn), "the earlier turn is before")
+    trial.claim(implies(block * turn + mine == block * other + its, every(turn == other, mine == its)), "taken once")
+    begin, end, next_begin, row = (trial.integer(name) for name in ("begin", "end", "next", "row"))
+    trial.assume(begin <= row, row < end, end <= next_begin)
+    trial.claim(row < next_begin, "no later group has the row")
+    vectors, place = trial.extent("R"), trial.integer("place")
+    inside = trial.digit("c", vectors)
+    at = vectors * row + inside
+    trial.claim(at + vectors * (place - begin) == vectors * (place + row - begin) + inside, "the place of the vector")
+
+
 def _clipped(trial: Trial, form: str) -> None:
     pitch, offset, size = trial.integer("pitch"), trial.integer("offset"), trial.digit("size", ragged_clip.TALL + 1)
     row, base = trial.integer("row"), trial.integer("base")

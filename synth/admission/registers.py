@@ -8,6 +8,7 @@ each, in order.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -51,7 +52,9 @@ WARPS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class FragmentPlan(Record, code="LA823", schema="layoutalg/fragment-plan/2", json="instruction operand shape tiling"):
+class FragmentPlan(
+    Record, code="LA823", schema="layoutalg/fragment-plan/2", json="instruction operand shape tiling excess?"
+):
     """A register layout divided into operands of one matrix instruction.
 
     Args:
@@ -59,15 +62,18 @@ class FragmentPlan(Record, code="LA823", schema="layoutalg/fragment-plan/2", jso
         operand: ``"A"``, ``"B"``, ``"C"`` or ``"D"``.
         shape: (m, n, k) of the instruction; of ``wgmma``, (64, K) for A and (64, N) for D.
         tiling: The registers and the tile of each instruction, or of each warp's part of it.
+        excess: The register limit of the target that the layout exceeds, so that it spills; "" within the limits.
     """
 
     instruction: str
     operand: str
     shape: tuple[int, ...]
     tiling: Tiling
+    excess: str = ""
 
     def __str__(self) -> str:
-        return f"{self.operand} of {self.instruction}: {self.tiling}"
+        spills = f"; spills: {self.excess}" if self.excess else ""
+        return f"{self.operand} of {self.instruction}: {self.tiling}{spills}"
 
 
 def _accepted(
@@ -84,10 +90,14 @@ def _accepted(
     made = found if isinstance(found, Broken) else plan(found)
     if isinstance(made, Broken):
         return request.refused(made, repairs=repairs)
-    asked = coordinates(layout)[0]
+    asked, outer = coordinates(layout)
     steps = np.cumprod([1, *(int(asked[..., dim].max()) + 1 for dim in range(asked.shape[-1] - 1))])
     seal = certify.same_tables(made.tiling.table(fragment) @ steps, asked @ steps, f"{request.consumer} accepts them")
-    return request.admitted(made, seal, grade)
+    lanes, registers = asked.shape[1:3]
+    words = -(-registers * request.dtype.bits // 32)
+    warps = math.prod(extent for name, extent in outer if name in ("warp", "wave", "warpgroup"))
+    excess = model_of(request.target).register_excess(words, lanes * warps)
+    return request.admitted(replace(made, excess=excess), seal, grade)
 
 
 def _named(request: Request) -> tuple[str, str]:

@@ -14,7 +14,7 @@ from layoutalg.ground.verdict import Unknown
 from layoutalg.notation.written import is_written, read_written, stated
 from layoutalg.proofs.conversion import Alternative
 from layoutalg.proofs.dtypes import stated_bits
-from layoutalg.proofs.gather import CHECK, MECHANISMS, MOST, GatherPlan, Stage, counted_gather, load_turns
+from layoutalg.proofs.gather import CHECK, INDEX_BITS, MECHANISMS, MOST, GatherPlan, Stage, counted_gather, load_turns
 from layoutalg.proofs.listed_access import UNCOUNTED
 from layoutalg.synth.conversions.inside import Fetched, Places, fetched
 from layoutalg.synth.conversions.reading import VALUES, Given, first_bits, read, shared_bytes
@@ -22,7 +22,7 @@ from layoutalg.synth.conversions.through import spread
 from layoutalg.targets.instruction_costs import instruction_costs
 from layoutalg.targets.registry import asked_bits, lookup
 
-ALIGN_BYTES, INDEX_BITS = 16, 32
+ALIGN_BYTES = 16
 
 
 def gather(

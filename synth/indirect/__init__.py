@@ -5,10 +5,15 @@ from __future__ import annotations
 from layoutalg.synth.indirect.choice import (
     gather_choice,
     page_choice,
+    page_pieces,
     paged_choice,
     routed_choice,
     row_choice,
+    row_ways,
     warp_sectors,
 )
 
-__all__ = ["gather_choice", "page_choice", "paged_choice", "routed_choice", "row_choice", "warp_sectors"]
+__all__ = [
+    "gather_choice", "page_choice", "page_pieces", "paged_choice", "routed_choice", "row_choice", "row_ways",
+    "warp_sectors",
+]  # fmt: skip

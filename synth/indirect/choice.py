@@ -7,24 +7,29 @@ reads and writes of memory, the granule is what is contiguous. The ranking says 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from math import prod
 from typing import TypeAlias
 
 import numpy as np
 
 from layoutalg.ground.check import Checker
+from layoutalg.proofs.gather import GatherPlan
 from layoutalg.proofs.indirect.choice import Candidate, Choice
 from layoutalg.proofs.indirect.pages import Paged, fragmentation
 from layoutalg.proofs.indirect.routing import Routing
 from layoutalg.proofs.indirect.values import Runs, index_array
 from layoutalg.targets.memory_costs import MemoryCosts, memory_costs
+from layoutalg.targets.roofs import roofs
 
 CHECK = Checker("LA941", "the cost of this movement is not known")
 MOST = 1 << 46
 LANES, SECTOR = 32, 32
-WARP_BYTES = 1024
-"""Most bytes of a row that a warp keeps in registers: 8 words of each lane."""
-SHARED_BYTES = 32768
-STAGE_BYTES = 16384
+GATHER_WORDS = 8
+"""Most words of a row that a lane keeps in registers."""
+GATHER_BYTES = 32768
+"""Most bytes of a row that a block keeps in shared memory."""
+STAGE_BYTES, VECTOR_BYTES = 16384, 16
+"""Most bytes that the copy engine moves at once, and of what they are a multiple."""
 PAGE_SIZES = (1, 8, 16, 32, 64, 128, 256)
 
 Costs: TypeAlias = "str | MemoryCosts"
@@ -52,8 +57,9 @@ def _timed(
     return Candidate(way, time + launches * costs.launch_us + inspector, moved, granule, launches)
 
 
-def _ranked(costs: MemoryCosts, found: Iterable[Candidate]) -> Choice:
-    return Choice(tuple(sorted(found, key=lambda each: each.microseconds)), costs.evidence)
+def _ranked(costs: MemoryCosts, found: Iterable[Candidate], *others: str) -> Choice:
+    evidence = "assumed" if set(others) - {"measured"} else costs.evidence
+    return Choice(tuple(sorted(found, key=lambda each: each.microseconds)), evidence)
 
 
 def inspector_us(costs: MemoryCosts, labels: int) -> float:
@@ -61,10 +67,35 @@ def inspector_us(costs: MemoryCosts, labels: int) -> float:
     return costs.launch_us * (1 if labels <= 1024 else 2) + 16 * labels / costs.bandwidth("vector", SECTOR) / 1e3
 
 
+def row_ways(length: int, element_bytes: int, lanes: int = LANES) -> dict[str, bool]:
+    """Return the ways of ``codegen.gather_kernel``, the preferred first, and whether rows allow them.
+
+    Args:
+        length: Elements of a row.
+        element_bytes: Bytes of an element.
+        lanes: Lanes of a warp.
+
+    Example:
+        >>> [row_ways(length, 1) for length in (256, 257)]
+        [{'warp': True, 'shared': True, 'direct': True}, {'warp': False, 'shared': True, 'direct': True}]
+    """
+    words = -(-length // lanes) * max(1, element_bytes // 4)
+    return {"warp": words <= GATHER_WORDS, "shared": length * element_bytes <= GATHER_BYTES, "direct": True}
+
+
 def gather_choice(
-    rows: int, length: int, count: int, element_bytes: int, sectors: float = 32.0, target: Costs = "sm_90a"
+    rows: int,
+    length: int,
+    count: int,
+    element_bytes: int,
+    sectors: float = 32.0,
+    target: Costs = "sm_90a",
+    plan: GatherPlan | None = None,
 ) -> Choice:
     """Rank the ways of ``codegen.gather_kernel`` along the last axis: by shuffles, through shared memory, directly.
+
+    With a plan of ``la.gather``, also the gather of register tiles: tiles of whole rows are loaded, their elements
+    exchanged by the plan, results stored.
 
     Args:
         rows: Rows.
@@ -74,6 +105,9 @@ def gather_choice(
         sectors: Sectors of 32 bytes that the indices of a warp name on average: 32 if random, 4 for neighbours of 4
             bytes; ``warp_sectors`` counts them.
         target: The target, or costs.
+        plan: A plan for tiles of some of the rows, gathered along the rows; named in the ranking by its mechanism.
+
+    Raises: MalformedError: LA941. RepresentabilityError: LA942.
 
     Example:
         >>> gather_choice(1 << 19, 64, 64, 4).way, gather_choice(1, 1 << 28, 1 << 12, 4).way
@@ -86,9 +120,10 @@ def gather_choice(
         raise CHECK.malformed("sectors", f"must be a number from 1 to {LANES}", sectors)
     warps, streamed, whole = r * m / LANES, r * m * (size + 4), r * n * size
     words, found = -(-n // LANES) * max(1, size // 4), list[Candidate]()
-    if n * size <= WARP_BYTES:
+    ways = row_ways(n, size)
+    if ways["warp"]:
         found.append(_timed(costs, "warp", streamed + whole, 512, operations=warps * words, rate=costs.shuffles_per_us))
-    if n * size <= SHARED_BYTES:
+    if ways["shared"]:
         begun = r / costs.blocks_per_us  # conflicts of banks hide behind the copies
         found.append(_timed(costs, "shared", streamed + whole, 512, inspector=begun))
     touched = int(warps * sectors)
@@ -98,7 +133,25 @@ def gather_choice(
     granule = 512 if fresh <= whole else SECTOR
     loads = max(touched / costs.sectors_per_us, warps / costs.gathers_per_us)
     found.append(_timed(costs, "direct", streamed + fresh, granule, operations=loads))
-    return _ranked(costs, found)
+    if plan is None:
+        return _ranked(costs, found)
+    tiles, chip = _tiles(plan, r, n, m, size, target), roofs(plan.target)
+    rate = chip.units * chip.clock_mhz  # cycles of all multiprocessors in a microsecond
+    cycles, by = tiles * plan.cost.cycles, f"tile {plan.mechanism}"
+    found.append(_timed(costs, by, streamed + whole, 512, operations=cycles, rate=rate))
+    return _ranked(costs, found, chip.evidence)
+
+
+def _tiles(plan: GatherPlan, rows: int, length: int, count: int, element_bytes: int, target: Costs) -> int:
+    """Tiles of a plan, refused if they are not whole rows of this gather."""
+    CHECK.kind(plan, GatherPlan, "plan")
+    if isinstance(target, str) and plan.target != target:
+        raise CHECK.malformed("plan", f"must be for {target}, as the other ways", plan.target)
+    asked = (length, count, 8 * element_bytes)
+    if (plan.extent, plan.count, plan.element_bits) != asked:
+        rule = "must gather {1} of {0} elements of {2} bits, as the rows do".format(*asked)
+        raise CHECK.malformed("plan", rule, (plan.extent, plan.count, plan.element_bits))
+    return -(-rows // (prod(size for _, size in plan.tensor) // plan.extent))
 
 
 def warp_sectors(index: object, element_bytes: int) -> float:
@@ -126,7 +179,7 @@ def warp_sectors(index: object, element_bytes: int) -> float:
 
 
 def row_choice(index: object, row_bytes: int, target: Costs = "sm_90a") -> Choice:
-    """Rank the ways of gathering rows: by vectors, by one copy of the engine for each row, or for each run of rows.
+    """Rank the ways of gathering rows: by vectors, by one copy of the engine for each row, or by vectors for each run.
 
     Example:
         >>> row_choice([5, 9, 2, 7], 14336).way
@@ -138,12 +191,34 @@ def row_choice(index: object, row_bytes: int, target: Costs = "sm_90a") -> Choic
     runs = len(Runs.of(rows, step=1).pieces)
     moved = (2 * size + 4) * len(rows)
     found = [_timed(costs, "vector", moved, size)]
-    if size % 16 == 0:
+    if size % VECTOR_BYTES == 0:
         found.append(_timed(costs, "bulk", moved, size, by="bulk"))
-        if runs < len(rows):
-            run = size * len(rows) // runs
-            found.append(_timed(costs, "runs", moved, run, by="bulk", inspector=inspector_us(costs, len(rows))))
+        if runs < len(rows):  # what lists the runs is taken to cost as much as a sort
+            pieces, run = 2 * size * len(rows) + 16 * runs, size * len(rows) // runs
+            found.append(_timed(costs, "runs", pieces, run, inspector=inspector_us(costs, len(rows))))
     return _ranked(costs, found)
+
+
+def _divisor(number: int, most: int) -> int:
+    """Return the largest divisor up to a bound."""
+    return next(each for each in range(min(number, max(1, most)), 0, -1) if number % each == 0)
+
+
+def page_pieces(paged: Paged) -> tuple[int, int, tuple[int, int]]:
+    """Return how a page is cut: contiguous bytes, bytes of a run of the copy engine, and (rows, heads) of a box.
+
+    A segment, the rows of a page (of one head of it for ``HND``), is contiguous in the cache and beside it; runs and
+    boxes are equal parts of segments, up to ``STAGE_BYTES``.
+
+    Example:
+        >>> [page_pieces(Paged([0], 16, 8, 128, 2, layout)) for layout in ("NHD", "HND")]
+        [(32768, 16384, (8, 8)), (4096, 4096, (16, 1))]
+    """
+    nhd = paged.kv_layout == "NHD"
+    segment = paged.page_bytes // (1 if nhd else paged.kv_heads)
+    run = VECTOR_BYTES * _divisor(max(1, segment // VECTOR_BYTES), STAGE_BYTES // VECTOR_BYTES)
+    heads = _divisor(paged.kv_heads, STAGE_BYTES // paged.row_bytes) if nhd else 1
+    return segment, run, (_divisor(paged.box_rows(paged.page_size), STAGE_BYTES // (heads * paged.row_bytes)), heads)
 
 
 def paged_choice(paged: Paged, target: Costs = "sm_90a") -> Choice:
@@ -155,11 +230,11 @@ def paged_choice(paged: Paged, target: Costs = "sm_90a") -> Choice:
     """
     costs = _costs(target)
     moved = 2 * paged.tokens * paged.kv_heads * paged.row_bytes
-    segment = paged.page_bytes // (paged.kv_heads if paged.kv_layout == "HND" else 1)
+    segment, run, (rows, heads) = page_pieces(paged)
     found = [_timed(costs, "vector", moved, segment)]
-    if paged.tokens and paged.row_bytes % 16 == 0:
-        found.append(_timed(costs, "bulk", moved, min(segment, STAGE_BYTES), by="bulk"))
-        found.append(_timed(costs, "tma", moved, min(segment, STAGE_BYTES), by="box"))
+    if paged.tokens and paged.row_bytes % VECTOR_BYTES == 0:
+        found.append(_timed(costs, "bulk", moved, run, by="bulk"))
+        found.append(_timed(costs, "tma", moved, rows * heads * paged.row_bytes, by="box"))
     return _ranked(costs, found)
 
 

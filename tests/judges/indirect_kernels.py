@@ -9,8 +9,9 @@ import numpy as np
 
 from layoutalg.codegen.kernels.inspector import routing_kernels
 from layoutalg.codegen.kernels.paged import paged_kernel
-from layoutalg.codegen.kernels.routed import permute_kernel, unpermute_kernel
-from layoutalg.proofs.indirect import Paged, Routing
+from layoutalg.codegen.kernels.routed import permute_kernel, runs_kernel, unpermute_kernel
+from layoutalg.codegen.kernels.vectors import COPY_LOOP, CopyLoop
+from layoutalg.proofs.indirect import Paged, PagedBatch, Routing, Runs
 
 Runner = Callable[..., None]
 NOTHING = 0x5A5A5A5A
@@ -71,7 +72,8 @@ def permuted(runner: Runner, arch: str, way: str, tokens: int, k: int, row_bytes
                 wanted[row] = source[place // k]
     else:
         index = rng.integers(0, tokens * k + 2, rows).astype(np.int32) if tokens else np.zeros(rows, np.int32)
-        wanted[:] = [source[p // k] if p // k < tokens else np.zeros(row_bytes, np.uint8) for p in index]
+        for row, place in enumerate(index):
+            wanted[row] = source[place // k] if place // k < tokens else 0
     kernel = permute_kernel(tokens, k, rows, row_bytes, way=way, target=arch)
     destination = aligned((rows, row_bytes), np.uint8)
     given = kernel.arguments(source=source, index=index, destination=destination)
@@ -112,37 +114,58 @@ def unpermuted(runner: Runner, arch: str, dtype: str, tokens: int, k: int, colum
     assert (np.abs(floats(result, dtype) - wanted) <= near * np.abs(wanted)).all()
 
 
+def copied_runs(runner: Runner, arch: str, pieces: Any, tokens: int, more: int, row_bytes: int, seed: int) -> None:
+    """Rows come from their runs; those behind the last run, and of tokens that are not there, are zeros."""
+    source = filled(np.random.default_rng(seed).integers(0, 256, (tokens, row_bytes), dtype=np.uint8))
+    runs = Runs(pieces)
+    named = runs.values().tolist() + [-1] * more
+    wanted = np.zeros((len(named), row_bytes), dtype=np.uint8)
+    for row, token in enumerate(named):
+        wanted[row] = source[token] if 0 <= token < tokens else 0
+    kernel = runs_kernel(tokens, len(named), len(runs.pieces), row_bytes, target=arch)
+    destination, table = aligned(wanted.shape, np.uint8), filled(runs.pieces.astype(np.int32))
+    runner(kernel.kernel, kernel.arguments(source=source, runs=table, destination=destination), kernel.blocks)
+    assert (destination == wanted).all()
+
+
 def paged(
-    runner: Runner, arch: str, cache: Paged, direction: str, way: str, seed: int, capacity: int | None = None,
-    there: Callable[[Any], Any] = lambda array: array, here: Callable[[Any], Any] = lambda array: array,
+    runner: Runner, arch: str, cache: Paged | PagedBatch, direction: str, way: str, seed: int,
+    capacity: int | None = None, there: Callable[[Any], Any] = lambda array: array,
+    here: Callable[[Any], Any] = lambda array: array, loop: CopyLoop = COPY_LOOP,
 ) -> None:  # fmt: skip
     """Bytes of tokens go to their places and no others; rows up to the capacity are zeros.
 
     ``there`` takes an array to where the kernel runs, ``here`` brings it back.
     """
     rng = np.random.default_rng(seed)
-    kernel = paged_kernel(cache, direction, way=way, capacity=capacity, target=arch)
-    most = cache.tokens if capacity is None else capacity
-    pool = filled(rng.integers(0, 256, (cache.pages or 0) * (cache.page_stride or 0), dtype=np.uint8))
-    flat = filled(rng.integers(0, 256, most * cache.kv_heads * cache.row_bytes, dtype=np.uint8))
-    shape = (most, cache.kv_heads) if cache.kv_layout == "NHD" else (cache.kv_heads, most)
-    wanted, other = pool.copy(), flat.reshape(*shape, cache.row_bytes).copy()
+    kernel = paged_kernel(cache, direction, way=way, capacity=capacity, target=arch, loop=loop)
+    batch = isinstance(cache, PagedBatch)
+    whole, many = (cache.whole, cache.sequences) if batch else (cache, 1)
+    sequences = [cache.sequence(each) for each in range(many)] if batch else [cache]
+    most = max([each.tokens for each in sequences], default=0) if capacity is None else capacity
+    heads, size = whole.kv_heads, whole.row_bytes
+    pool = filled(rng.integers(0, 256, (whole.pages or 0) * (whole.page_stride or 0), dtype=np.uint8))
+    flat = filled(rng.integers(0, 256, many * most * heads * size, dtype=np.uint8))
+    nhd = whole.kv_layout == "NHD"
+    wanted, other = pool.copy(), flat.reshape(many, *((most, heads) if nhd else (heads, most)), size).copy()
     if direction == "gather":
         other[...] = 0
-    for token in range(cache.tokens):
-        for head in range(cache.kv_heads):
-            at = (token, head) if cache.kv_layout == "NHD" else (head, token)
-            start = cache.address(token, head)
+    for number, each in enumerate(sequences):
+        for token, head in np.ndindex(each.tokens, heads):
+            at = (number, token, head) if nhd else (number, head, token)
+            start = each.address(token, head)
             if direction == "gather":
-                other[at] = pool[start : start + cache.row_bytes]
+                other[at] = pool[start : start + size]
             else:
-                wanted[start : start + cache.row_bytes] = other[at]
-    table = cache.page_table.astype(np.int32)
+                wanted[start : start + size] = other[at]
+    lists = {"table": whole.page_table.astype(np.int32)}
+    if batch:
+        lists |= {name: getattr(cache, name).astype(np.int32) for name in ("indptr", "last_page_len")}
     blocks = min(kernel.blocks, 3) if kernel.persistent else kernel.blocks
     status = np.zeros(blocks, dtype=np.int32) if kernel.persistent else None
     regions = [(each.ctypes.data, each.nbytes) for each in (pool, flat)]
     pool, flat = there(pool), there(flat)
-    given = kernel.arguments(blocks, status, pool=pool, table=table, contiguous=flat)
+    given = kernel.arguments(blocks, status, pool=pool, contiguous=flat, **lists)
     runner(kernel.kernel, given, blocks, regions=regions)
     pool, flat = here(pool), here(flat)
     assert status is None or (status == 1).all()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 import pickle
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -443,3 +444,28 @@ def test_never_anything_but_a_layout_error(a: LinearLayout, b: LinearLayout, dat
         else:
             if isinstance(result, LinearLayout) and result.in_bits < 80:
                 sound(result)
+
+
+@CASES
+@given(st.one_of(layouts(), layouts(inputs=(("lane", 3),), outputs=(("row", 3),)), layouts(onehot=True)))
+def test_kinds_of_layouts_by_their_tables(layout):
+    def ones(point: Point) -> tuple[int, ...]:
+        """The places of the bits of an output point that are set."""
+        return tuple(8 * k + bit for k, value in enumerate(point.values()) for bit in range(8) if value >> bit & 1)
+
+    inputs = list(points(layout.in_dims))
+    values = [ones(layout.apply(point)) for point in inputs]
+    columns = [value for point, value in zip(inputs, values, strict=True) if len(ones(point)) == 1]
+    straight, onto = not values[0], len(set(values)) == math.prod(layout.out_dims.values())
+    used = [column for column in columns if column]
+    spread = straight and onto and len(set(used)) == len(used) and max(map(len, columns), default=0) <= 1
+    stored = straight and onto and len(set(values)) == len(values) and all(1 <= len(c) <= 2 for c in columns)
+    assert bool(f2.is_distributed_layout(layout)) is spread
+    assert bool(f2.is_memory_layout(layout)) is stored
+
+
+def test_first_column_that_breaks_a_kind():
+    twice = LinearLayout.from_bases({"lane": [(1,), (2,)], "register": [(2,)]}, {"x": 4})
+    assert f2.is_distributed_layout(twice).witness["equals"] == "lane[1]"
+    assert f2.is_distributed_layout(twice).witness["axis"] == "register"
+    assert f2.is_memory_layout(LinearLayout.from_bases({"offset": [(3,), (0,)]}, {"x": 4})).witness["bit"] == 1

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import itertools
+import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,12 +14,23 @@ from hypothesis import strategies as st
 from judges import indirect as judge
 
 import layoutalg as la
+from layoutalg.codegen.kernels import gather_kernel
 from layoutalg.ground.errors import AdmissibilityError, LayoutError, MalformedError
 from layoutalg.ground.verdict import Refuted
 from layoutalg.proofs.certify import Certificate
-from layoutalg.proofs.indirect import Labels, Lifetimes, Paged, PageTable, Permutation, Routing, Runs
+from layoutalg.proofs.indirect import Labels, Lifetimes, Paged, PagedBatch, PageTable, Permutation, Routing, Runs
 from layoutalg.proofs.indirect.pages import fragmentation
-from layoutalg.synth.indirect import gather_choice, page_choice, paged_choice, routed_choice, row_choice, warp_sectors
+from layoutalg.synth.indirect import (
+    gather_choice,
+    page_choice,
+    paged_choice,
+    routed_choice,
+    row_choice,
+    row_ways,
+    warp_sectors,
+)
+from layoutalg.targets.memory_costs import memory_costs
+from layoutalg.targets.roofs import roofs
 
 
 @st.composite
@@ -76,6 +90,47 @@ def test_a_paged_sequence_is_what_enumeration_says(case, data):
         second = next(place for place, page in enumerate(used) if page in used[:place])
         with pytest.raises(AdmissibilityError, match=rf"page_table\[{second}\]"):
             cache.kernel("scatter")
+
+
+@st.composite
+def csr(draw):
+    """A table of several sequences, some without a page, entries behind the last that are not looked at."""
+    table, *geometry, _, pages, stride = draw(caches())
+    indptr = [0, *sorted(draw(st.lists(st.integers(0, len(table)), max_size=4)))]
+    last = [draw(st.integers(int(end > first), geometry[0])) for first, end in itertools.pairwise(indptr)]
+    return (table, *geometry), {"pages": pages, "page_stride": stride, "indptr": indptr, "last_page_len": last}
+
+
+@given(csr())
+def test_a_batch_is_its_sequences(case):
+    (table, size, heads, dim, element, layout), given_ = case
+    batch, starts, last = la.paged(table, size, heads, dim, element, layout, **given_), *list(given_.values())[2:]
+    every, runs = set(), []
+    for number, (first, end) in enumerate(itertools.pairwise(starts)):
+        tokens = (end - first - 1) * size + last[number] if end > first else 0
+        places = judge.addresses(
+            table[first:end], size, heads, dim, element, layout, tokens, given_["pages"], given_["page_stride"]
+        )
+        assert batch.lengths[number] == tokens == batch.sequence(number).tokens
+        if tokens:
+            token, head, d = np.indices(places.shape)
+            assert (batch.address(number, token, head, d) == places).all()
+            assert batch.sequence(number).address(tokens - 1) == batch.address(number, tokens - 1) == places[-1, 0, 0]
+        with pytest.raises(MalformedError, match="token"):
+            batch.address(number, tokens)
+        every |= set(places.reshape(-1).tolist())
+        runs += [(number, page, many) for page, many in batch.sequence(number).page_runs]
+    assert batch.page_runs == runs
+    proof = batch.certificate.check()
+    assert f"{batch.lengths.sum()} tokens of {len(last)} sequences" in proof.certificate["claim"]
+    used = table[: starts[-1]]
+    assert (batch.table.sharing < 2) == (len(set(used)) == len(used))
+    if batch.table.sharing < 2:
+        assert len(every) == batch.lengths.sum() * heads * dim
+    elif size * heads * dim * element % 16 == 0 and dim * element % 16 == 0:
+        with pytest.raises(AdmissibilityError, match="LA939"):
+            batch.kernel("scatter")
+    assert f"{len(last)} sequences" in str(batch)
 
 
 @given(st.integers(1, 600), st.integers(1, 600))
@@ -138,6 +193,20 @@ def test_fragmentation_is_below_a_page_for_each_sequence(lengths, size):
         (lambda: la.paged([0], 16, 1, 64, 2).address(16), "token"),
         (lambda: la.paged([1 << 45], 16, 1, 64, 2), "pages"),
         (lambda: la.paged([0], 4, 1, 4, 2).kernel(), "head_dim"),
+        (lambda: la.paged([0, 1], 4, 1, 4, 2, indptr=[0, 1]), "indptr"),
+        (lambda: la.paged([0, 1], 4, 1, 4, 2, seq_len=4, indptr=[0, 1], last_page_len=[4]), "seq_len"),
+        (lambda: la.paged([0, 1], 4, 1, 4, 2, indptr=[0, 3], last_page_len=[4]), r"indptr\[1\]"),
+        (lambda: la.paged([0, 1], 4, 1, 4, 2, indptr=[0, 2, 1], last_page_len=[4, 4]), r"indptr\[2\]"),
+        (lambda: la.paged([0, 1], 4, 1, 4, 2, indptr=[1, 2], last_page_len=[4]), r"indptr\[0\]"),
+        (lambda: la.paged([0, 1], 4, 1, 4, 2, indptr=[], last_page_len=[]), "indptr"),
+        (lambda: la.paged([0, 1], 4, 1, 4, 2, indptr=[0, 1, 2], last_page_len=[4, 0]), r"last_page_len\[1\]"),
+        (lambda: la.paged([0, 1], 4, 1, 4, 2, indptr=[0, 1, 2], last_page_len=[4, 5]), r"last_page_len\[1\]"),
+        (lambda: la.paged([0, 1], 4, 1, 4, 2, indptr=[0, 1, 2], last_page_len=[4]), "last_page_len"),
+        (lambda: PagedBatch(Paged([0], 4, 1, 4, 2, seq_len=3), [0, 1], [3]), "whole"),
+        (lambda: la.paged([0], 4, 1, 8, 2, indptr=[0, 1], last_page_len=[4]).sequence(1), "number"),
+        (lambda: la.paged([0], 4, 1, 8, 2, indptr=[0, 1], last_page_len=[2]).kernel(capacity=1), "capacity"),
+        (lambda: gather_choice(4, 64, 64, 4, plan=tile_plan("gfx942")), "plan"),
+        (lambda: gather_choice(4, 32, 64, 4, plan=tile_plan()), "plan"),
         (lambda: la.paged([0], 4, 1, 64, 2, seq_len=3).kernel("scatter", "bulk"), "way"),
         (lambda: la.paged([0], 4, 1, 64, 2).kernel(way="bulk", capacity=8), "capacity"),
         (lambda: la.paged([0], 4, 1, 64, 2).kernel(way="tma", target="gfx942"), "way"),
@@ -215,9 +284,65 @@ def test_a_changed_certificate_is_refuted(data, case):
 
 
 def test_a_wrong_claim_about_pages_is_refuted():
-    statement = dict(la.paged([3, 1, 3], 16, 2, 64, 2).certificate.statement)
-    for change in ({"sharing": 1}, {"stride": 4094}, {"pages": 3}, {"table": [3, 1]}, {"tokens": 49}):
-        assert isinstance(Certificate("paging", statement | change).check(), Refuted), change
+    one = la.paged([3, 1, 3], 16, 2, 64, 2)
+    several = la.paged([3, 1, 3], 16, 2, 64, 2, indptr=[0, 1, 1, 3], last_page_len=[16, 0, 16])
+    alike = [{"sharing": 1}, {"stride": 4094}, {"pages": 3}, {"table": [3, 1]}, {"tokens": 49}]
+    lists = [
+        {"indptr": [0, 2, 1, 3]}, {"indptr": [0, 1, 3]}, {"indptr": [0, 1, 1, 2]}, {"indptr": [1, 1, 1, 3]},
+        {"last_page_len": [16, 0, 17]}, {"last_page_len": [16, 0, 0]}, {"last_page_len": [15, 0, 16]},
+    ]  # fmt: skip
+    for cache, changes in ((one, [*alike, {"indptr": [0, 3]}]), (several, alike + lists)):
+        for change in changes:
+            statement = dict(cache.certificate.statement) | change
+            assert isinstance(Certificate("paging", statement).check(), Refuted), change
+
+
+def tile_plan(target="sm_90a"):
+    """A gather of register tiles of 4 rows of 64 elements of 4 bytes, a row a warp."""
+    lanes = 32 if target == "sm_90a" else 64
+    bits = [(0, lanes >> bit) for bit in range(lanes.bit_length())]
+    tile = la.LinearLayout.from_bases(
+        {"register": [(0, 32)] * (lanes == 32), "lane": [(0, 1 << bit) for bit in range(len(bits) - 1)],
+         "warp": [(1, 0), (2, 0)]}, {"row": 4, "col": 64},
+    )  # fmt: skip
+    return la.gather(tile, tile, "col", 32, target)
+
+
+def test_a_plan_of_tiles_is_one_of_the_ways():
+    plan = tile_plan()
+    ranked = {each.way: each for each in gather_choice(1 << 19, 64, 64, 4, plan=plan).ranked}
+    assert plan.mechanism == "shuffles"
+    assert ranked["tile shuffles"].bytes == ranked["warp"].bytes
+    chip = roofs("sm_90a")
+    cycles = (1 << 17) * plan.cost.cycles / (chip.units * chip.clock_mhz)
+    moved = ranked["warp"].bytes / memory_costs("sm_90a").bandwidth("vector", 512) / 1e3
+    assert ranked["tile shuffles"].microseconds == pytest.approx(max(cycles, moved) + memory_costs("sm_90a").launch_us)
+
+
+@given(st.integers(1, 1 << 17), st.sampled_from([1, 2, 4, 8]), st.sampled_from(["sm_90a", "gfx942"]))
+def test_kernels_take_the_ways_that_choices_rank(length, size, target):
+    kind = {1: "u8", 2: "u16", 4: "u32", 8: "u64"}[size]
+    ways = row_ways(length, size, 32 if target == "sm_90a" else 64)
+    for way, allowed in ways.items():
+        try:
+            gather_kernel((4, length), 1, 8, kind, target, way=way)
+        except LayoutError:
+            assert not allowed, way
+        else:  # more shared memory than is preferred may be asked for by name
+            assert allowed or way == "shared", way
+    if target == "sm_90a":
+        ranked = {each.way for each in gather_choice(4, length, 8, size).ranked}
+        assert ranked == {way for way, allowed in ways.items() if allowed}
+
+
+def test_the_choice_of_pages_is_near_the_fastest_that_was_measured():
+    stored = Path(__file__).parents[1] / "data/measured/indirect_dev.json.gz"
+    rows = [row for row in json.loads(gzip.decompress(stored.read_bytes()))["rows"] if row["part"] == "pages"]
+    assert len(rows) > 10
+    for row in rows:
+        cache = Paged(range(1 << 10), row["page"] // 2048, 8, 128, 2, row["layout"])
+        times = {way: row["us"][way] for way in ("vector", "bulk", "tma")}
+        assert times[paged_choice(cache).way] <= 1.03 * min(times.values()), row
 
 
 def test_choices_rank_by_their_formula():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -9,12 +11,13 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from judges.indirect_kernels import paged, permuted, routed, unpermuted
+from judges.indirect_kernels import copied_runs, paged, permuted, routed, unpermuted
 
 from layoutalg.codegen import hostsim
 from layoutalg.codegen.kernels.paged import paged_kernel
+from layoutalg.codegen.kernels.vectors import COPY_LOOP, CopyLoop
 from layoutalg.ground.errors import AdmissibilityError, LayoutError
-from layoutalg.proofs.indirect import Paged
+from layoutalg.proofs.indirect import Paged, PagedBatch
 
 pytestmark = pytest.mark.skipif(hostsim.compiler() is None, reason="needs a C++ compiler")
 MANY = 99
@@ -84,16 +87,55 @@ def caches(draw, shared=True):
     return Paged(table, size, heads, dim, element, draw(st.sampled_from(["NHD", "HND"])), tokens, pages, stride)
 
 
-@settings(max_examples=40, deadline=None)
-@given(arch=ARCHES, cache=caches(), more=st.integers(0, 40), seed=st.integers(0, 2**31))
-def test_vectors_gather_pages_and_write_zeros_behind(arch, cache, more, seed):
-    paged(on_the_cpu, arch, cache, "gather", "vector", seed, cache.tokens + more)
+LOOPS = st.sampled_from([
+    COPY_LOOP, CopyLoop(64, 1, 3, load=".nc", store=".cs"), CopyLoop(128, 2, 2, True, ".L2::evict_first"),
+])  # fmt: skip
 
 
-@settings(max_examples=40, deadline=None)
-@given(arch=ARCHES, cache=caches(shared=False), seed=st.integers(0, 2**31))
-def test_vectors_scatter_to_pages(arch, cache, seed):
-    paged(on_the_cpu, arch, cache, "scatter", "vector", seed)
+@st.composite
+def batches(draw, shared=True):
+    """Sequences of pages of one cache, some empty."""
+    whole = draw(caches(shared))
+    whole = replace(whole, seq_len=None)
+    many = len(whole.page_table)
+    indptr = [0, *sorted(draw(st.lists(st.integers(0, many), max_size=3))), many]
+    last = [draw(st.integers(int(end > first), whole.page_size)) for first, end in itertools.pairwise(indptr)]
+    return PagedBatch(whole, indptr, last)
+
+
+@settings(max_examples=30, deadline=None)
+@given(arch=ARCHES, cache=caches() | batches(), more=st.integers(0, 40), loop=LOOPS, seed=st.integers(0, 2**31))
+@example("sm_90a", PagedBatch(Paged([], 4, 1, 64, 2, pages=2), [0, 0, 0], [0, 4]), 0, COPY_LOOP, 0)
+def test_vectors_gather_pages_and_write_zeros_behind(arch, cache, more, loop, seed):
+    tokens = cache.tokens if isinstance(cache, Paged) else int(cache.lengths.max())
+    paged(on_the_cpu, arch, cache, "gather", "vector", seed, tokens + more, loop=loop)
+
+
+@settings(max_examples=30, deadline=None)
+@given(arch=ARCHES, cache=caches(shared=False) | batches(shared=False), loop=LOOPS, seed=st.integers(0, 2**31))
+def test_vectors_scatter_to_pages(arch, cache, loop, seed):
+    paged(on_the_cpu, arch, cache, "scatter", "vector", seed, loop=loop)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    arch=ARCHES, more=st.integers(0, 3), row_bytes=st.sampled_from([16, 48, 272, 1040]), seed=st.integers(0, 2**31),
+    runs=st.lists(st.tuples(st.integers(0, 20), st.sampled_from([1, 1, 0, -1, 3]), st.integers(1, 5)), max_size=7),
+)  # fmt: skip
+@example("sm_90a", 0, 16, 0, [(2, 1, 3), (19, 1, 1), (0, 1, 5)])
+def test_runs_of_rows_are_copied(arch, more, row_bytes, seed, runs):
+    starts = [0, *itertools.accumulate(length for _, _, length in runs)]
+    pieces = np.array([(at, *run) for at, run in zip(starts, runs, strict=False)], np.int64).reshape(-1, 4)
+    copied_runs(on_the_cpu, arch, pieces, 16, more, row_bytes, seed)
+
+
+def test_a_batch_with_a_shared_page_is_only_read():
+    batch = PagedBatch(Paged([1, 2, 1], 4, 1, 64, 2), [0, 2, 3], [4, 4])
+    assert paged_kernel(batch).what.startswith("gathers")
+    with pytest.raises(AdmissibilityError, match=r"(?s)LA939.*page_table\[2\]"):
+        paged_kernel(batch, "scatter")
+    with pytest.raises(LayoutError, match="one sequence"):
+        paged_kernel(batch, way="bulk")
 
 
 @settings(max_examples=25, deadline=None)

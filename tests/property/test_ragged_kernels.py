@@ -222,6 +222,16 @@ def test_a_schedule_lists_the_tiles_or_names_the_wrong_group(
     assert schedule[4 : 4 + 4 * len(tiles)].reshape(-1, 4).tolist() == tiles
 
 
+@needs
+@pytest.mark.parametrize(("offsets", "place"), [([5, -(2**63)], 0), ([0, 5], 2**63 - 1)])
+def test_offsets_and_places_whose_differences_overflow_are_refused(offsets: list[int], place: int) -> None:
+    kernel = schedule_kernel(1, [(64, 1)], ROWS, index_dtype="s64", placed=True)
+    most = tile_bound(ROWS, 1, 64)
+    schedule = np.full(4 + 4 * most, -1, np.int32)
+    assert hostsim.run(kernel, [np.array(offsets, np.int64), np.array([place], np.int64), schedule, most, 1]) == 0
+    assert (schedule[0], schedule[2]) == (0, 1)
+
+
 def test_kernels_that_do_not_exist_are_refused() -> None:
     tensor = la.Tensor((ROWS, COLUMNS), dtype="u16")
     family = la.ragged(tensor, None, (TILE, 64), SMEM)

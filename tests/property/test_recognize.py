@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,6 +14,7 @@ from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle, coalesce
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.errors import MalformedError, RepresentabilityError
 from layoutalg.ground.recognize import swizzled_forms
+from layoutalg.integer import IntegerLayout
 
 EVERY = [
     Swizzle(bits, base, sign * far)
@@ -28,21 +31,26 @@ def factorisations(size: int) -> list[tuple[int, ...]]:
     return [(n, *rest) for n in range(2, size + 1) if size % n == 0 for rest in factorisations(size // n)]
 
 
-def strided(values: list[int]) -> bool:
+def strided(values: list[int], modulus: int = 0) -> bool:
     """Whether some ordered factorisation of the size makes the values less the first one strided: all are tried."""
-    moved = [value - values[0] for value in values]
+    moved = [(value - values[0]) % modulus if modulus else value - values[0] for value in values]
     for extents in factorisations(len(values)):
         weight, built = 1, [0]
         for extent in extents:
             built = [base + digit * moved[weight] for digit in range(extent) for base in built]
             weight *= extent
-        if built == moved:
+        if [value % modulus if modulus else value for value in built] == moved:
             return True
     return False
 
 
 def some_swizzle(values: list[int]) -> bool:
     return any(strided([swizzle(value) for value in values]) for swizzle in EVERY)
+
+
+def some_modulus(values: list[int]) -> bool:
+    """A modulus divides a departure of a strided form, which is below thrice the greatest value."""
+    return any(strided(values, modulus) for modulus in range(max(values) + 1, 3 * max(values) + 2))
 
 
 @settings(max_examples=150, deadline=None)
@@ -53,6 +61,7 @@ def test_refused_tables_have_no_form(values: list[int]) -> None:
     except RepresentabilityError as error:
         assert not strided(values)
         assert not some_swizzle(values)
+        assert not some_modulus(values)
         witness = error.diagnostic.witness or {}
         assert values[witness["coordinate"]] == witness["value"] != witness["strided"]  # type: ignore[call-overload]
         return
@@ -62,8 +71,18 @@ def test_refused_tables_have_no_form(values: list[int]) -> None:
         assert values[0] == 0
     elif isinstance(answer, LinearLayout):
         assert not some_swizzle(values)
-    elif answer.outer.bits:
+    elif isinstance(answer, IntegerLayout) or answer.outer.bits:
         assert not strided(values)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data(), st.integers(2, 40), st.sampled_from([(7,), (3, 4), (5, 3), (2, 3, 4)]))
+def test_strides_modulo_m_are_recognized(data: st.DataObject, modulus: int, box: tuple[int, ...]) -> None:
+    offset, *strides = data.draw(st.tuples(*[st.integers(0, modulus - 1)] * (len(box) + 1)))
+    points = [point[::-1] for point in itertools.product(*map(range, reversed(box)))]
+    values = [(offset + sum(d * x for d, x in zip(strides, point, strict=True))) % modulus for point in points]
+    assert convert.recognize(values).table().tolist() == values
+    assert convert.recognize(values, box).table().tolist() == values
 
 
 @settings(max_examples=80, deadline=None)
@@ -123,7 +142,7 @@ def test_shapes_and_refusals() -> None:
     assert str(caught.value) == (
         "LA235 the layout is not shape:stride with at most one swizzle\n"
         "  in     recognize(table of 6 entries, (2,3))\n"
-        "  since  entry 4 is 7, a strided layout would give 4; no swizzle helps\n"
+        "  since  entry 4 is 7, a strided layout would give 4; no swizzle helps; no modulus helps\n"
         "  at     coordinate=4, value=7, strided=4"
     )
     with pytest.raises(MalformedError, match="LA234"):

@@ -1,4 +1,4 @@
-"""The command ``convert``: plans in words, JSON, kernels and pictures, and what cannot be converted."""
+"""The commands ``convert`` and ``gather``: plans in words, JSON, kernels and pictures, and what cannot be done."""
 
 import io
 import json
@@ -9,6 +9,7 @@ import pytest
 from layoutalg import conversion, draw, parse
 from layoutalg.cli import main
 from layoutalg.cli.answers import PROVED, REFUTED, UNKNOWN, USAGE
+from layoutalg.synth.indirect import gather_choice, warp_sectors
 
 ROWS = "F2[register=(1), lane=(2)(4)(8)(16)(32) -> x:64]"
 COLUMNS = "F2[register=(32), lane=(1)(2)(4)(8)(16) -> x:64]"
@@ -82,3 +83,51 @@ def test_the_picture_is_the_plan_s(tmp_path, capsys):
     assert capsys.readouterr().out == f"{plan}\n"
     assert main(["convert", ROWS, COLUMNS, "--mechanism", "shared", "--smem", "5", "--picture", str(path)]) == UNKNOWN
     assert path.read_text(encoding="utf-8").startswith("<svg ")
+
+
+INDICES = json.dumps([[63 - place for place in range(64)], [0] * 64])
+
+
+def test_a_gather_is_planned_and_its_kernel_written(tmp_path, capsys):
+    path = tmp_path / "kernel.txt"
+    assert main(["gather", COLUMNS, "--axis", "x", "--bits", "32", "--emit", str(path)]) == PROVED
+    told = capsys.readouterr().out
+    assert told.startswith("gather        shuffles: 4 shuffles, 4 selects")
+    assert "__shfl_sync" in path.read_text()
+    assert main(["gather", COLUMNS, COLUMNS, "--axis", "-1", "--bits", "32"]) == PROVED
+    assert capsys.readouterr().out == told
+    assert (
+        main(["gather", "(32,2):(1,32)", "--axis", "0", "--shape", "64", "--mechanism", "shared", "--json"]) == PROVED
+    )
+    document = json.loads(capsys.readouterr().out)
+    assert (document["schema"], document["mechanism"]) == ("layoutalg/gather/1", "shared")
+    assert main(["gather", COLUMNS, "--axis", "x", "--mechanism", "registers"]) == UNKNOWN
+
+
+def test_the_ways_of_a_gather_are_ranked_for_given_indices(tmp_path, capsys):
+    path = tmp_path / "indices.json"
+    path.write_text(INDICES, encoding="utf-8")
+    assert main(["gather", "--indices", str(path), "--length", "64", "--bits", "32", "--json"]) == PROVED
+    document = json.loads(capsys.readouterr().out)
+    assert document["schema"] == "layoutalg/movement-choice/1"
+    assert {each["way"] for each in document["ranked"]} == {"warp", "shared", "direct"}
+    sectors = warp_sectors([*range(64), *[64] * 64], 4)  # neighbours in the first row, one element in the second
+    wanted = gather_choice(2, 64, 64, 4, sectors)
+    assert [each["microseconds"] for each in document["ranked"]] == [each.microseconds for each in wanted.ranked]
+    assert main(["gather", COLUMNS, "--axis", "x", "--bits", "32", "--indices", INDICES]) == PROVED
+    told = capsys.readouterr().out
+    assert told.startswith("gather        shuffles")
+    assert "tile shuffles: " in told
+
+
+@pytest.mark.parametrize(("words", "named"), [
+    (["--indices", "[[0, 4]]", "--length", "4"], "--indices[0, 1]"),
+    (["--indices", "[0]", "--length", "4"], "--indices"),
+    ([], "source"), ([COLUMNS], "--axis"), ([COLUMNS, "--axis", "y"], "--axis"), ([COLUMNS, "--axis", "7"], "--axis"),
+    (["--indices", "[[0]]", "--length", "4", "--emit", "no.cu"], "source"),
+    (["--indices", "[[0]]", "--length", "4", "--target", "gfx942"], "gfx942"),
+    ([COLUMNS, "--axis", "x", "--indices", "[[0]]"], "plan"),
+])  # fmt: skip
+def test_what_is_wrong_with_a_gather_is_named(capsys, words, named):
+    assert main(["gather", *words]) in (USAGE, REFUTED, UNKNOWN)
+    assert f"in     {named}" in capsys.readouterr().err

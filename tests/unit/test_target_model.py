@@ -48,6 +48,36 @@ def test_limits_of_documents():
 
 
 @pytest.mark.parametrize("arch", NAMES)
+def test_registers_of_conversions_gathers_and_fragments_are_judged(arch):
+    model = model_of(arch)
+    lanes, most = model.target.lanes, model.target.registers
+    room = model.target.file_kib * 256 or 65536
+    assert most == {"nvidia": 255, "amd": 512 if arch.startswith("gfx9") else 256}[model.target.vendor]
+    for words in (1, most - 1, most, most + 1):
+        for threads in (lanes, room // most, room // words, room // words + 1):
+            text = model.register_excess(words, threads)
+            assert bool(text) == (words > most or words * threads > room)
+            assert not text or str(words if words > most else words * threads) in text
+    wide, bits = lanes.bit_length() - 1, most.bit_length()
+    columns = [(1 << bit,) for bit in range(bits + wide)]
+    many = la.LinearLayout.from_bases({"register": columns[:bits], "lane": columns[bits:]}, {"x": 1 << bits + wide})
+    if not isinstance(plan := la.conversion(many, many, 32, arch), Unknown):
+        assert plan.excess == f"{1 << bits} registers per thread, {arch} has {most}"
+        assert plan.excess in str(plan)
+        assert plan.to_json()["excess"] == plan.excess
+        assert not la.conversion(many, many, 8, arch).excess
+        assert "excess" not in la.conversion(many, many, 8, arch).to_json()
+
+
+def test_a_fragment_of_too_many_registers_spills():
+    for tiles, excess in ((32, ""), (64, "256 registers per thread, sm_90a has 255")):
+        layout = la.targets.layouts.nvidia.mma_accumulator((16, 8 * tiles), (1, 1))
+        answer = la.admissible(layout, "mma.m16n8k16.f32.bf16.D", dtype="f32")
+        assert answer.descriptor.excess == excess
+        assert excess in str(answer.descriptor)
+
+
+@pytest.mark.parametrize("arch", NAMES)
 def test_what_is_missing_is_unknown(arch):
     model = model_of(arch)
     for answer in (
