@@ -75,8 +75,10 @@ def path(graph: Graph, frame: Frame, source: Step, target: Step, fence: bool = F
         if frame.heads:
             found += [(after, 0) for before, after in graph.crossings if before == event]
         for after, y in found:
+            if not lowest <= y <= highest:
+                continue
             seen = (after, y, fenced or (fence and after in graph.fences))
-            if seen in came or not lowest <= y <= highest or not exists(graph, frame, after, y):
+            if seen in came or not exists(graph, frame, after, y):
                 continue
             came[seen] = state
             if (after, y) == goal and (seen[2] or not fence):
