@@ -13,6 +13,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
+unexport PYTHONDONTWRITEBYTECODE  # every process under test would compile the library and its solvers anew
 
 .PHONY: demo test test-all tests-short tests-full extras bench mutants docs lint clean
 .DEFAULT_GOAL := test

@@ -18,6 +18,7 @@ for folder in (ROOT, ROOT / "tests", ROOT / "benchmarks"):
 from operations.record import WrongError  # noqa: E402
 
 from layoutalg.ground.errors import LayoutError  # noqa: E402
+from layoutalg.synth.search.campaign import run_campaign  # noqa: E402
 from layoutalg.synth.search.workers import answers, workers  # noqa: E402
 
 MEASURED = ROOT / "tests" / "data" / "measured"
@@ -61,10 +62,28 @@ def mapped(
 
     Workers of dask import the campaign as a module, with all that it imports.
     """
-    if dask is not None and function.__module__ == "__main__":
-        function = getattr(importlib.import_module(Path(sys.argv[0]).stem), function.__name__)
     with workers(jobs, dask) as executor:
-        yield from answers(function, work, executor)
+        yield from answers(imported(function) if dask else function, work, executor)
+
+
+def imported(function: Callable[[Work], Answer]) -> Callable[[Work], Answer]:
+    """Return a function of a script as workers import it."""
+    if function.__module__ != "__main__":
+        return function
+    found: Callable[[Work], Answer] = getattr(importlib.import_module(Path(sys.argv[0]).stem), function.__name__)
+    return found
+
+
+def reported(cases: Sequence[tuple[str, Callable[[int], str], int]], options: argparse.Namespace) -> int:
+    """Run campaigns of (name, case, count), print what each found; return 1 if something was wrong."""
+    found = [
+        run_campaign(name, imported(case) if options.dask else case, count, options.seed,
+                     jobs=options.jobs, dask=options.dask)
+        for name, case, count in cases if count
+    ]  # fmt: skip
+    for each in found:
+        print(each, flush=True)
+    return int(any(each.wrong for each in found))
 
 
 def judged(case: Callable[[], str]) -> tuple[str, str]:

@@ -12,6 +12,7 @@ reading of its PTX says beside the right pipeline. The exit status is 1 where so
 from __future__ import annotations
 
 import json
+import random
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -41,6 +42,15 @@ def documents(task: tuple[str, int]) -> list[tuple[str, str, str, str]]:
     every, states = (share, 20_000) if name in small() else (24 * share, 2_000)
     every_break = list(breaks(pipeline.to_json()))[::every]
     return [(one.bug, one.what, *compared(one, states)) for one in every_break]
+
+
+def missed(seed: int) -> str:
+    """A campaign: a drawn mistake in the pipeline of a drawn kernel."""
+    source = random.Random(seed)
+    name = source.choice(list(PIPELINES))
+    one = source.choice(list(breaks(PIPELINES[name].to_json())))
+    outcome, more = compared(one, 20_000)
+    return f"{name}: {one.bug} {one.what}: {outcome} {more}" if outcome in WRONG else ""
 
 
 def small() -> set[str]:

@@ -42,6 +42,12 @@ def chunk(task: tuple[int, int, int, int | None, bool]) -> list[tuple[int, Case,
     return [case(seed, number, rank, search) for number in range(first, last)]
 
 
+def wrong(seed: int) -> str:
+    """A campaign: a drawn problem whose plan is wrong or whose error is no answer."""
+    _, found, _ = case(seed, 0, None, True)
+    return f"{found.kind} {found.label}: {json.dumps(found.document)}" if found.kind in ("wrong", "leaked") else ""
+
+
 def results(arguments: argparse.Namespace) -> Iterator[tuple[int, Case, float]]:
     """All cases in order."""
     size = 50

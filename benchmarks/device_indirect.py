@@ -60,6 +60,8 @@ def cubin(kernel: Any) -> bytes:
 def act_of(made: Any, blocks: int | None = None, status: Any = None, **places: Any) -> Act:
     """What launches a kernel on tensors."""
     where = {name: place.data_ptr() for name, place in places.items()}
+    if made.persistent and status is None:
+        status = torch().zeros(blocks or made.blocks, dtype=torch().int32, device="cuda")
     numbers = made.arguments(blocks, None if status is None else status.data_ptr(), **where)
     act = launcher(made.kernel, cubin(made.kernel), numbers, made.blocks if blocks is None else blocks)[0]
     return lambda _keep=(status, places): act()  # the tensors live as long as what uses their addresses

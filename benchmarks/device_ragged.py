@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import json
 import pickle
 import statistics
 import sys
@@ -99,7 +100,7 @@ def raw_of(tm: TensorMap) -> bytes:
 
 
 def clip_probes(rng: np.random.Generator) -> list[Launch]:
-    """Loads and stores of whole, partial and empty tiles of groups, and of a row before the group."""
+    """Loads and stores of whole, partial and empty tiles of groups, and of rows above a group, which are in bounds."""
     jobs = []
     for size, dtype in DTYPES.items():
         for form, direction in (("read_write", "load"), ("read_write", "store"), ("write_only", "store")):
@@ -114,6 +115,9 @@ def clip_probes(rng: np.random.Generator) -> list[Launch]:
                 (123, 0, 0),
                 (200, 64, 32),
                 (50, 31, 0),
+                (50, 31, -8),
+                (123, 0, -8),
+                (120, 100, -24),
             ):
                 jobs.append(_clip_job(plan, kernel, (offset, length, row), rng))
     return jobs
@@ -122,7 +126,8 @@ def clip_probes(rng: np.random.Generator) -> list[Launch]:
 def _clip_job(plan: ClipPlan, kernel: KernelSource, group: tuple[int, int, int], rng: np.random.Generator) -> Launch:
     """One copy of rows ``row`` to ``row + TILE - 1`` of a group."""
     offset, length, row = group
-    (coords,) = plan.coordinates((row, 0), offset, length)
+    (coords,) = plan.coordinates((max(0, row), 0), offset, length)
+    coords = tuple([c + (min(0, row) if dim == plan.ragged_dim else 0) for dim, c in enumerate(coords)])
     memory = rng.integers(0, 256, (ROWS, 128), dtype=np.uint8)
     image = np.full((32768 // 128, 128), 0xEE, np.uint8)
     tile = rng.integers(0, 256, (TILE, 128), dtype=np.uint8)
@@ -143,7 +148,7 @@ def _clip_job(plan: ClipPlan, kernel: KernelSource, group: tuple[int, int, int],
     probe = replace(kernel, parameters=(*kernel.parameters, ("unsigned char*", "memory")),
                     text=kernel.text.replace("int* status)", "int* status, unsigned char* memory)"))  # fmt: skip
     arguments = [MapAt(plan.raw, out + 2), 0, TILE * 128, *coords, given, np.zeros(1, np.int32), memory]
-    name = f"{plan.form} {plan.direction}"
+    name = f"{plan.form} {plan.direction}{' above' * (row < 0)}"
     facts = {"what": name, "element_bytes": plan.problem.element_bytes, "group": group}
     return Launch(name, probe, arguments, (out, out + 1, out + 2), 1, expected, facts, risky=True)
 
@@ -388,10 +393,12 @@ def verdict_of(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
         if "element_bytes" in row:
             key = row["what"], row["element_bytes"]
             right[key] = right.get(key, True) and not row["wrong"] and not row["fault"]
-    forms = dict.fromkeys(form for form, _ in right)
     sizes = sorted({size for _, size in right})
+    moved = [form for form in dict.fromkeys(form for form, _ in right) if all(right[form, size] for size in sizes)]
+    above = {form for form, _ in right if form.endswith("above")}
     return {
-        "forms": [form for form in forms if all(right[form, size] for size in sizes)],
+        "forms": [form for form in moved if form not in above],
+        "above": "moved" if above and above <= {*moved} else "",
         "element_bytes": sizes, "wrong": [list(key) for key, fine in right.items() if not fine],
     }  # fmt: skip
 
@@ -403,6 +410,15 @@ def best_ratios(speeds: Sequence[dict[str, Any]]) -> dict[str, float]:
         name = f"{row['mean_rows']} x {row['row_bytes']} B"
         found[name] = max(found.get(name, 0.0), round(row["ratio"], 3))
     return found
+
+
+def clip_job(run: Run) -> None:
+    """The probes of clipped maps alone."""
+    jobs = clip_probes(np.random.default_rng(run.options.seed))
+    run.compile([job.kernel for job in jobs])
+    probes = probed(jobs, run.launches(jobs))
+    print(json.dumps(verdict_of(probes), indent=1), flush=True)
+    run.write("clip_dev", {"clip": verdict_of(probes)}, probes=probes)
 
 
 def ragged_job(run: Run) -> None:

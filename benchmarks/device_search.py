@@ -2,9 +2,7 @@
 
 The part (``PARTS``) has one depth and swizzle for products, and about a hundred legal choices each; of more, all of the
 first 16 and every so many of the others. Processes compile while one measures; a problem's choices run in turns, as
-graphs, on random data, each compared with the peer first. Then a few constants of ``targets/roofs.json``: bytes a
-cycle of memory and of the L2 cache, instructions a cycle, the clock, and the time of a launch; and one search by
-``la.tune`` with ``MeasureGemm``.
+graphs, on random data, each compared with the peer first. Then one search by ``la.tune`` with ``MeasureGemm``.
 
     python benchmarks/device_search.py RECORD     (the table, and copies and steps as they fit the record best)
 """
@@ -32,7 +30,6 @@ from device_ablation import WRONG, Prepared, parsed
 
 import layoutalg as la
 from layoutalg.codegen.compile import to_cubin
-from layoutalg.codegen.kernel import KernelSource
 from layoutalg.codegen.kernels import attention_kernel, gemm_kernel, spaces
 from layoutalg.codegen.measure import MeasureGemm
 from layoutalg.synth.search import Ranked, Space, cycles
@@ -116,53 +113,6 @@ def measured(item: tuple[str, list[tuple[int, Ranked, Any]]]) -> list[dict[str, 
     return [*rows, {"problem": name, "peer_ms": times[-1], "seconds": time.perf_counter() - begun}]
 
 
-# ---------------------------------------------------------------------------------------------------------- constants
-
-ISSUE = r"""
-extern "C" __global__ void issue(float* out, long long* cycles)
-{
-    float a[8];
-    for (int i = 0; i < 8; ++i) a[i] = threadIdx.x + i;
-    long long first = clock64(), began, ended;
-    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(began));
-    for (int turn = 0; turn < 4096; ++turn)
-#pragma unroll
-        for (int i = 0; i < 64; ++i) a[i % 8] = a[i % 8] * 1.0001f + 0.5f;
-    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(ended));
-    long long last = clock64();
-    float sum = 0;
-    for (int i = 0; i < 8; ++i) sum += a[i];
-    out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
-    if (threadIdx.x == 0) { cycles[2 * blockIdx.x] = last - first; cycles[2 * blockIdx.x + 1] = ended - began; }
-}
-"""
-
-
-def constants(_: object) -> dict[str, float]:
-    """What ``roofs.json`` has of the chip, measured."""
-    torch = products.torch()
-    units = torch.cuda.get_device_properties(0).multi_processor_count
-    kernel = KernelSource("issue", ISSUE, TARGET, 1024, 0, (("float*", "out"), ("long long*", "cycles")))
-    out, cycles_of = torch.zeros(units * 1024, device="cuda"), torch.zeros(2 * units, dtype=torch.int64, device="cuda")
-    act, _registers = products.launcher(kernel, to_cubin(kernel), [out.data_ptr(), cycles_of.data_ptr()], units)
-    for _turn in range(3):
-        act()
-    torch.cuda.synchronize()
-    counted = cycles_of.reshape(-1, 2).float().median(0).values.tolist()
-    found = {"issues": 4096 * 64 * 32 / counted[0], "clock_mhz": counted[0] / counted[1] * 1e3, "units": float(units)}
-    tiny = torch.zeros(32, device="cuda")
-    sources = {"hbm_bytes": 1 << 30, "l2_bytes": 12 << 20}
-    copies: list[tuple[str, Callable[[], None], int]] = [("launch", products.graphed(lambda: tiny.add_(1), 100), 100)]
-    for name, size in sources.items():
-        here, there = (torch.randint(0, 255, (size,), dtype=torch.uint8, device="cuda") for _side in range(2))
-        many = 2 if name == "hbm_bytes" else 50
-        copies.append((name, products.graphed(lambda here=here, there=there: there.copy_(here), many), many))
-    for name, graph, many in copies:
-        ms = products.milliseconds([graph], many)[0]
-        found[name] = ms * 1e3 if name == "launch" else 2 * sources[name] / ms / 1e3 / found["clock_mhz"]
-    return found
-
-
 def tuned(_: object) -> dict[str, Any]:
     """A search by ``la.tune`` with the function that measures."""
     begun = time.perf_counter()
@@ -222,12 +172,12 @@ def search_job(run: Run) -> None:
             (run.out / "search_rows.json").write_text(json.dumps(written), encoding="utf-8")
     if run.options.rehearse:
         run.compile(())
-    chip, searched = (run.each(each, [0], seconds=60, workers=1)[0] for each in (constants, tuned))
-    chip, searched = ({"fault": each.text} if isinstance(each, Fault) else each for each in (chip, searched))
+    searched = run.each(tuned, [0], seconds=60, workers=1)[0]
+    searched = {"fault": searched.text} if isinstance(searched, Fault) else searched
     found = summaries(rows)
     for name, summary in found.items():
         print(f"{name:28} {line(summary)}", flush=True)
-    run.write("search_dev", {"problems": found, "constants": chip, "tuned": searched}, rows=rows)
+    run.write("search_dev", {"problems": found, "tuned": searched}, rows=rows)
 
 
 def line(summary: dict[str, Any]) -> str:
@@ -266,7 +216,7 @@ def main() -> None:
     record = json.loads(text)
     for name, summary in summaries(record["rows"]).items():
         print(f"{name:28} {line(summary)}")
-    print(json.dumps({"constants": record["summary"]["constants"], "fitted": fitted(record["rows"])}))
+    print(json.dumps({"fitted": fitted(record["rows"])}))
 
 
 if __name__ == "__main__":

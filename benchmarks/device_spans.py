@@ -5,11 +5,9 @@
 
 Groups of 2 to 64 rows, all equal or of random sizes, stay where they are (``in place``) or move to random places
 (``placed``). ``boxes`` is schedule and copy as one graph, ``alone`` the copy behind a schedule that is there already.
-``vectors T x V x B`` is one launch with T threads, V vectors of each, B blocks of a multiprocessor; ``split`` checks
-the groups by a launch of one block into a table, and copies by another one that searches the table in device memory.
-``cold`` is the first of the vectors without its prefetches; ``read`` is a launch of it whose groups are all empty:
-what reading and checking them costs. Ratios are to the faster of two dense copies, by vectors and by the copy
-engine, and to PyTorch's.
+``vectors T x V x B`` is one launch with T threads, V vectors of each, B blocks of a multiprocessor; ``read`` is a
+launch of the first of them whose groups are all empty: what reading and checking them costs. Ratios are to the faster
+of two dense copies, by vectors and by the copy engine, and to PyTorch's.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ import argparse
 import pickle
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +37,9 @@ from layoutalg.codegen.kernels.schedule import MOST_GROUPS
 BYTES = 1 << 28
 """Of the groups at most."""
 ROW_BYTES, MEANS = (256, 1024, 4096), (2, 4, 8, 16, 64)
-FORMS = ((1024, 4, 1), (1024, 4, 2), (1024, 2, 1), (1024, 2, 2), (1024, 8, 1), (512, 4, 2), (512, 8, 1), (512, 8, 2))
+FORMS = ((1024, 8, 1), (1024, 4, 1), (1024, 4, 2), (1024, 2, 1), (1024, 2, 2), (512, 4, 2), (512, 8, 1), (512, 8, 2))
 """Threads, vectors of each, blocks of a multiprocessor at most; the first is the default."""
-LABELS = [*["vectors {} x {} x {}".format(*form) for form in FORMS], "cold"]
+LABELS = ["vectors {} x {} x {}".format(*form) for form in FORMS]
 BEHIND = 64
 """Rows of no group."""
 SIDES = (False, True)
@@ -57,7 +55,6 @@ class Case:
     groups: int
     boxes: tuple[RaggedKernel, ...]
     vectors: tuple[tuple[SpanKernel, ...], ...]
-    split: tuple[tuple[KernelSource, KernelSource], ...]
     dense: tuple[ArrayKernel, ...]
 
     @property
@@ -70,42 +67,7 @@ class Case:
         """All of them."""
         found = [kernel for made in self.boxes for kernel in (made.kernel, made.scheduler)]
         found += [made.kernel for side in self.vectors for made in side]
-        return found + [kernel for pair in self.split for kernel in pair] + [made.kernel for made in self.dense]
-
-
-def split(made: SpanKernel, placed: bool) -> tuple[KernelSource, KernelSource]:
-    """The kernel in two: one block checks and writes begins and shifts behind each other, then all copy."""
-    kernel, groups = made.kernel, made.arrays[2].shape[0] - 1
-    start = kernel.text.index("    la_u32* const begins")
-    copy = kernel.text.index("    if (wrong < ", kernel.text.index("status[blockIdx.x]"))
-    copy = kernel.text.index("\n", copy) + 1
-    parameters = (*kernel.parameters, ("la_u32*", "table"))
-    words = f"begins[g] : shifts[g - {groups + 1}u]" if placed else "begins[g] : 0u"
-    check = (
-        f"{kernel.text[:copy]}    for (la_u32 g = t; g < {2 * groups + 1}u; g += {kernel.threads}u)\n"
-        f"        table[g] = g <= {groups}u ? {words};\n}}\n"
-    )
-    there = (
-        f"    const la_u32* const begins = table;\n    const la_u32* const shifts = table + {groups + 1}u;\n"
-        "    const la_u32 t = threadIdx.x, lane = t % LA_LANES, warp = t / LA_LANES;\n"
-        "    if (t == 0) status[blockIdx.x] = 1;\n"
-    )
-    parts = {"check": check, "copy": kernel.text[:start] + there + kernel.text[copy:]}
-    found = []
-    for name, text in parts.items():
-        text = text.replace("int* status)", "int* status, la_u32* table)").replace(kernel.name, f"{kernel.name}_{name}")
-        smem = kernel.dynamic_smem_bytes if name == "check" else 0
-        found.append(replace(kernel, name=f"{kernel.name}_{name}", text=text, parameters=parameters,
-                             dynamic_smem_bytes=smem, grid=None))  # fmt: skip
-    return found[0], found[1]
-
-
-def cold(made: SpanKernel) -> SpanKernel:
-    """The kernel that prefetches nothing."""
-    name, start = f"{made.kernel.name}_cold", made.kernel.text.index("#if defined(__CUDA_ARCH__) && !defined(LA_HOST)")
-    end = made.kernel.text.index("#endif\n", start)
-    text = made.kernel.text[:start] + made.kernel.text[end + len("#endif\n") :]
-    return replace(made, kernel=replace(made.kernel, name=name, text=text.replace(made.kernel.name, name)))
+        return found + [made.kernel for made in self.dense]
 
 
 def made_cases() -> list[Case]:
@@ -127,16 +89,14 @@ def made_cases() -> list[Case]:
                 ])
                 for placed in SIDES
             ]  # fmt: skip
-            vectors = [(*side, cold(side[0])) for side in vectors]
             tile = (max(1, 16384 // min(row, 1024)), min(columns, 256))
             even = (groups * mean, columns)
             dense = (
                 copy_kernel(even, "f32", way="vector", per_thread=2, name=f"dense_{label}_vector"),
                 copy_kernel(even, "f32", way="tma", tile=tile, stages=6, name=f"dense_{label}_tma"),
             )
-            pairs = tuple([split(side[0], placed) for side, placed in zip(vectors, SIDES, strict=True)])
             assert all(isinstance(made, RaggedKernel) for made in boxes)
-            cases.append(Case(row, mean, groups, tuple(boxes), tuple(vectors), pairs, dense))  # type: ignore[arg-type]
+            cases.append(Case(row, mean, groups, tuple(boxes), tuple(vectors), dense))  # type: ignore[arg-type]
     return cases
 
 
@@ -176,7 +136,6 @@ def run_sizes(case: Case, name: str, sizes: Any, placed: bool, rng: np.random.Ge
     placed_at = t.tensor(starts, dtype=t.int32, device="cuda")
     empty = t.zeros_like(offsets)
     status = t.zeros(1 << 16, dtype=t.int32, device="cuda")
-    table = t.zeros(2 * case.groups + 1, dtype=t.int32, device="cuda")
     acts: dict[str, Callable[[], object]] = {"torch": lambda: result[: case.rows].copy_(source[: case.rows])}
     numbers: dict[str, dict[str, int]] = {}
 
@@ -211,15 +170,10 @@ def run_sizes(case: Case, name: str, sizes: Any, placed: bool, rng: np.random.Ge
         more = {"placed": placed_at.data_ptr()} if placed else {}
         return {"source": from_to[0], "destination": from_to[1], "groups": groups.data_ptr()} | more
 
-    for label, form, made in zip(LABELS, (*FORMS, FORMS[0]), case.vectors[side], strict=True):
+    for label, form, made in zip(LABELS, FORMS, case.vectors[side], strict=True):
         ways[label] = (launch(label, made.kernel, lambda many, made=made: made.arguments(
             many, status.data_ptr(), **given(offsets)), made.blocks, form[2]),)  # fmt: skip
     made = case.vectors[side][0]
-    check, copy = case.split[side]
-    checked = launcher(check, built(check), [*made.arguments(1, status.data_ptr(), **given(offsets)), table.data_ptr()],
-                       1)[0]  # fmt: skip
-    ways["split"] = checked, launch("split", copy, lambda many: [*made.arguments(
-        many, status.data_ptr(), **given(offsets)), table.data_ptr()], made.blocks)  # fmt: skip
     right = {}
     for label, launches in ways.items():
         result.fill_(85)
@@ -235,7 +189,7 @@ def run_sizes(case: Case, name: str, sizes: Any, placed: bool, rng: np.random.Ge
 
     for label, launches in ways.items():
         acts[label] = lambda launches=launches: in_turn(launches)  # type: ignore[misc]
-    acts |= {"alone": alone, "schedule": plan, "split alone": ways["split"][1]}
+    acts |= {"alone": alone, "schedule": plan}
     acts["read"] = launch("read", made.kernel, lambda many: made.arguments(
         many, status.data_ptr(), **given(empty)), made.blocks, FORMS[0][2])  # fmt: skip
     many = 4
@@ -246,7 +200,7 @@ def run_sizes(case: Case, name: str, sizes: Any, placed: bool, rng: np.random.Ge
     return {
         "row_bytes": case.row_bytes, "mean_rows": case.mean, "groups": case.groups, "sizes": name,
         "placed": placed, "bytes": moved, "right": right, "us": us, "gbps": moved / us[LABELS[0]] / 1e3,
-        "ratio": {label: dense / us[label] for label in (*ways, "alone", "split alone")},
+        "ratio": {label: dense / us[label] for label in (*ways, "alone")},
         "to_torch": {label: us["torch"] / us[label] for label in ways}, "kernels": numbers,
     }  # fmt: skip
 
@@ -258,7 +212,7 @@ def spans_job(run: Run) -> None:
     run.compile([kernel for case in cases for kernel in case.kernels])
     told = run.each(run_case, cases, run.options.seed, group=len(cases), seconds=run.options.seconds, workers=1)
     rows = [row for one in told if not isinstance(one, Fault) for row in one]
-    print("rows x bytes     sizes   where     boxes (alone)  default  best vectors                split (alone)  "
+    print("rows x bytes     sizes   where     boxes (alone)  default  best vectors                "
           "to torch  schedule, read us")  # fmt: skip
     for row in rows:
         ratio, us = row["ratio"], row["us"]
@@ -267,7 +221,7 @@ def spans_job(run: Run) -> None:
         where, right = "placed" if row["placed"] else "in place", all(row["right"].values())
         print(f"{row['mean_rows']:4} x {row['row_bytes']:5} B  {row['sizes']:7} {where:9} "
               f"{ratio['boxes']:.3f} ({ratio['alone']:.3f})  {ratio[LABELS[0]]:.3f}    {ratio[best]:.3f} {best:22} "
-              f"{ratio['split']:.3f} ({ratio['split alone']:.3f})  {row['to_torch'][best]:.3f}     "
+              f"{row['to_torch'][best]:.3f}     "
               f"{us['schedule']:.1f} {us['read']:.1f}  {'right' if right else 'WRONG'}")  # fmt: skip
     bar = [row for row in rows if row["mean_rows"] >= 4 and row["row_bytes"] >= 1024]
     run.write("spans_dev", {

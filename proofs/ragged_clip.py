@@ -6,7 +6,7 @@ address back: it differs from the plain one by 0 or 2^64 (law ``ragged.clip``). 
 documented nowhere; ``targets.probes`` says where it was seen.
 
 ``read_write`` adds two dimensions and keeps the base; ``write_only`` adds one and moves the base 2^30 rows down, to
-memory that may not be mapped. A negative row would not be masked, so it is refused.
+memory that may not be mapped. A row above the group is in bounds, so it would be moved like any other: it is refused.
 
 Source: Triton's ragged descriptors (triton_kernels, ragged_tma).
 """
@@ -21,6 +21,7 @@ from layoutalg.ground.check import Checker
 from layoutalg.ground.record import Record
 from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
 from layoutalg.targets.nvidia import tensormap as hardware
+from layoutalg.targets.probes import clip_probe
 
 CHECK = Checker("LA890", "invalid clipped map")
 FORMS = ("read_write", "write_only")
@@ -143,7 +144,11 @@ class ClipPlan(
             offset: The group's first row.
             size: Its rows.
         """
-        CHECK.integer(origin[self.axis], f"origin[{self.axis}]", 0)
+        if CHECK.integer(row := origin[self.axis], f"origin[{self.axis}]") < 0:
+            probe = clip_probe(self.problem.arch)
+            seen = "a device has moved them" if probe and probe.above else "not tried on a device"
+            rule = f"must be at least 0: rows above the group are in bounds and would be moved ({seen})"
+            raise CHECK.malformed(f"origin[{self.axis}]", rule, row)
         CHECK.integer(size, "size", 0, TALL + 1)
         CHECK.integer(offset, "offset", 0, WIDE - size)
         found = []

@@ -29,6 +29,7 @@ class ClipProbe(Record, code="LA891"):
         date: When.
         forms: Forms and directions that moved every byte right: ``"read_write load"``, ``"write_only store"``, ...
         element_bytes: Elements that were tried.
+        above: What happened to rows above a group, which are in bounds: ``"moved"``, or empty if it was not tried.
         evidence: ``"probed"``.
     """
 
@@ -37,9 +38,11 @@ class ClipProbe(Record, code="LA891"):
     date: str
     forms: tuple[str, ...]
     element_bytes: tuple[int, ...]
+    above: str = ""
     evidence: str = "probed"
 
     def _validate(self) -> None:
+        CHECK.choice(self.above, "above", ("", "moved"))
         CHECK.choice(self.evidence, "evidence", ("probed",))
 
 

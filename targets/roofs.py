@@ -1,9 +1,11 @@
 """Rates of a chip for estimates of kernels: what it moves and issues in a cycle, by target, with evidence.
 
-The numbers are data, ``roofs.json``; those of multiplications are in ``targets.pipeline_costs``. ``"assumed"`` numbers
-rank candidates and do not predict times: HBM as in the data sheet (4.8 TB/s), the L2 cache 64 bytes for each
-multiprocessor, shared memory and issue as in the programming guide; copied bytes and steps fit 264 products that an
-H200 timed (``tests/data/measured/products_dev.json.gz``). ``benchmarks/device.py search`` measures them.
+The numbers are data, ``roofs.json``; those of multiplications are in ``targets.pipeline_costs``, the bandwidth of
+memory is the best of ``targets.memory_costs``. Records: ``units``: the driver; ``shared_bytes``: eight warps load or
+store a word in 8.16 and 7.94 cycles, 126 and 129 bytes (``conversion_costs_dev``); ``l2_bytes``: the most that a
+product loaded, 14.2 TB/s (``search_dev``, 64 x 128 of 4096); ``copied_bytes`` and ``step`` fit 264 products
+(``products_dev``). ``assumed`` names what no record has: the clock under load, and the instructions of four schedulers,
+as in the programming guide. ``benchmarks/device.py roofs`` measures all but the fitted ones.
 """
 
 from __future__ import annotations
@@ -13,11 +15,11 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import Diagnostic, RepresentabilityError
 from layoutalg.ground.record import Record
+from layoutalg.targets.memory_costs import memory_costs
 from layoutalg.targets.registry import lookup
 
 CHECK = Checker("LA885", "invalid roofs of a chip")
@@ -29,7 +31,7 @@ class Roofs(Record, code="LA885"):
 
     Args:
         chip: The chip.
-        evidence: ``"measured"``, ``"documented"`` or ``"assumed"``.
+        assumed: Numbers that no record has: they rank candidates and do not predict times.
         units: Multiprocessors.
         clock_mhz: Cycles in a microsecond.
         hbm_bytes: Bytes from or to memory, by the whole chip.
@@ -45,7 +47,7 @@ class Roofs(Record, code="LA885"):
     """
 
     chip: str
-    evidence: Literal["measured", "documented", "assumed"]
+    assumed: tuple[str, ...]
     units: int
     clock_mhz: float
     hbm_bytes: float
@@ -55,7 +57,14 @@ class Roofs(Record, code="LA885"):
     copied_bytes: float
     step: float
 
+    @property
+    def evidence(self) -> str:
+        """``"assumed"`` if any number is, otherwise ``"measured"``."""
+        return "assumed" if self.assumed else "measured"
+
     def _validate(self) -> None:
+        for name in self.assumed:
+            CHECK.choice(name, "assumed", self.__slots__[2:])
         for name in self.__slots__[2:]:
             if not 0 < getattr(self, name) < 2**31:
                 raise CHECK.malformed(name, "must be positive", getattr(self, name))
@@ -64,7 +73,11 @@ class Roofs(Record, code="LA885"):
 @functools.cache
 def _table() -> Mapping[str, Roofs]:
     text = Path(__file__).with_suffix(".json").read_text(encoding="utf-8")
-    return {target: Roofs(**entry) for target, entry in json.loads(text).items()}
+    found = {}
+    for target, entry in json.loads(text).items():
+        memory, cycles = memory_costs(target), 1e-3 * entry["clock_mhz"]  # of a nanosecond
+        found[target] = Roofs(**entry, hbm_bytes=round(max(memory.vector) / cycles, 1))
+    return found
 
 
 def roofs(target: str) -> Roofs:

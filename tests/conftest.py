@@ -7,10 +7,11 @@ cases the short one keeps depends on nothing but the list of cases. ``--extras``
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections import defaultdict
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,12 @@ FULL_ONLY = "only at full strength: make test-all"
 settings.register_profile("house", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "house")
+if os.environ.get("CI"):  # pytest under test finds the tables of characters and of the library's constants ready
+    os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(Path(__file__).parents[1] / ".hypothesis"))
 
+gc.disable()  # what is collected stays to the end: pytest_collection_finish takes it out of the collector's sight
+
+WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
 GOLDEN = Path(__file__).parent / "golden"
 
 
@@ -49,7 +55,23 @@ def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest
     return [collector for collector in found if type(collector) is pytest.Module]
 
 
+class Backwards(pytest.Dir):
+    """A folder of tests that is gone through from its end."""
+
+    def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
+        return reversed([*super().collect()])
+
+
+def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """Odd workers begin at the end: a file is compiled by the worker that meets it first, and read by the others."""
+    if WORKER[-1:] not in tuple("13579") or (path / "__init__.py").exists():
+        return None
+    return Backwards.from_parent(parent, path=path)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if WORKER:
+        items.sort(key=lambda item: item.path)  # every worker must list the same order; stable within a file
     if config.getoption("--full"):
         return
     functions: dict[Any, list[pytest.Function]] = defaultdict(list)
@@ -63,6 +85,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             marker = case.get_closest_marker("nightly")
             if marker is not None and (not marker.kwargs or place % marker.kwargs["one_of"]):
                 case.add_marker(pytest.mark.skip(reason=FULL_ONLY))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """No later pass of the garbage collector goes through sixteen thousand tests and the modules."""
+    gc.freeze()
+    gc.enable()
 
 
 def _fewer_examples(function: Any) -> None:

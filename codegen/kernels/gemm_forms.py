@@ -6,7 +6,6 @@ products`` times every form on shapes from 300 to 8192; the numbers are its leas
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -205,15 +204,12 @@ def forms(shape: tuple[int, int, int], element_bytes: int, even: bool) -> list[t
         >>> forms((512, 512, 8192), 2, True)[0][1].split
         4
     """
-    return sorted(_timed(shape, element_bytes, even), key=lambda each: each[0])
-
-
-def _timed(shape: tuple[int, int, int], element_bytes: int, even: bool) -> Iterator[tuple[float, Form]]:
+    found = []
     for form, (aligned, other, tile) in TIMES.items():
         turns, steps = work(form, shape, element_bytes)
-        if form.split > -(-shape[2] * element_bytes // form.step_bytes):
-            continue
-        yield LAUNCH + turns * (steps * (aligned if even else other) + tile), form
+        if form.split <= -(-shape[2] * element_bytes // form.step_bytes):
+            found.append((LAUNCH + turns * (steps * (aligned if even else other) + tile), form))
+    return sorted(found, key=lambda each: each[0])
 
 
 def work(form: Form, shape: tuple[int, int, int], element_bytes: int) -> tuple[int, int]:

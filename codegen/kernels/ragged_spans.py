@@ -19,7 +19,6 @@ from layoutalg.codegen.kernel import KernelSource, checked_name, signature
 from layoutalg.codegen.kernels import answer
 from layoutalg.codegen.kernels.answer import CHECK, MOST_EXTENT, PERSISTENT_GRID
 from layoutalg.codegen.kernels.arguments import ends
-from layoutalg.codegen.kernels.gemm_forms import LINE_BYTES
 from layoutalg.codegen.kernels.indirect import IndirectKernel, index_list
 from layoutalg.codegen.kernels.schedule import GIVEN, INDEX_TYPES, MOST_GROUPS
 from layoutalg.codegen.kernels.turned import fields
@@ -27,8 +26,8 @@ from layoutalg.codegen.portable import ELEMENT_TYPES, VECTOR_TYPES, portable_pre
 from layoutalg.synth.indirect.choice import VECTOR_BYTES
 from layoutalg.targets.registry import vendor_of
 
-MOST_BLOCKS = 264
-"""Two for each multiprocessor of an H200: further blocks would read all groups again and copy no faster."""
+MOST_BLOCKS = 132
+"""One for each multiprocessor of an H200: further blocks would read all groups again and copy no faster."""
 
 _BODY = """
 // A number of rows; what is negative or beyond ``most`` becomes one more than ``most``, also in sums.
@@ -55,7 +54,7 @@ extern "C" __global__ void __launch_bounds__({threads}) {name}(
     la_u32* const shares = begins + {groups}u + 1u;  // a word of each warp, then another
     la_u32* const shifts = shares + {shares}u;  // rows from a group to its place, modulo 2^32
     const la_u32 t = threadIdx.x, lane = t % LA_LANES, warp = t / LA_LANES;
-{read}    __syncthreads();
+{ahead}{read}{then}    __syncthreads();
     la_u32 wrong = {groups}u;  // the first wrong group
     #pragma unroll 4
     for (la_u32 g = t; g < {groups}u; g += {threads}u) {{
@@ -73,21 +72,12 @@ extern "C" __global__ void __launch_bounds__({threads}) {name}(
         if (shares[{warps}u + w] < wrong) wrong = shares[{warps}u + w];
     if (t == 0) status[blockIdx.x] = wrong < {groups}u ? -1 - (int)wrong : 1;
     if (wrong < {groups}u) return;
-
-{range}    for ({index} at = first + ({index})blockIdx.x * {block}u + warp * {span}u + lane; at - lane < end;
-         at += ({index})blocks * {block}u) {{
-{loads}{stores}    }}
+{behind}    while (at - lane < end) {{
+{stores}        at += ({index})blocks * {block}u;
+{more}    }}
 }}
 """
 _OFFSETS = """\
-#if defined(__CUDA_ARCH__) && !defined(LA_HOST)
-    // While it reads the groups, the cache fetches the rows that this block copies first.
-    const la_u64 ahead = (la_u64){name}_kept((long long)groups[0], {limit}u) * {row_bytes}u
-        + ((blockIdx.x + (la_u64)(t / {lines}u) * blocks) * {lines}u + t % {lines}u) * {line}u;
-    const la_u32 stop = {name}_kept((long long)groups[{groups}u], {limit}u);
-    if (stop <= {limit}u && ahead < (la_u64)stop * {row_bytes}u)
-        asm volatile("prefetch.global.L2 [%0];" : : "l"((const unsigned char*)from + ahead));
-#endif
     #pragma unroll 8
     for (la_u32 g = t; g <= {groups}u; g += {threads}u) begins[g] = {name}_kept((long long)groups[g], {limit}u);
 """
@@ -123,19 +113,36 @@ _PLACE = """\
         fits = fits && (begin == end || (place <= {ends}u && end - begin <= {ends}u - place));
         shifts[g] = place - begin;
 """
+_ENDS = {
+    "offsets": """\
+    const la_u32 from_row = {name}_kept((long long)groups[0], {limit}u);
+    la_u32 to_row = {name}_kept((long long)groups[{groups}u], {limit}u);
+    if (to_row > {limit}u || to_row < from_row) to_row = from_row;  // refused below
+""",
+    "sizes": """\
+    const la_u32 from_row = begins[0], to_row = begins[{groups}u];
+""",
+}
 _ROWS = """\
-    const {index} first = ({index})begins[0] * {row}u, end = ({index})begins[{groups}u] * {row}u;
-    la_u32 group = 0;
+    const {index} first = ({index})from_row * {row}u, end = ({index})to_row * {row}u;
 """
 _BYTES = """\
-    // One span; the bytes before and behind its vectors of 16 are of the first block.
-    const la_u64 begin = (la_u64)begins[0] * {row}u, last = (la_u64)begins[{groups}u] * {row}u;
-    const {index} first = ({index})((begin + 15u) / 16u), end = ({index})(last / 16u);
-    const la_u64 head = (la_u64)first * 16u < last ? (la_u64)first * 16u : last;
+    const la_u64 begin_byte = (la_u64)from_row * {row}u, end_byte = (la_u64)to_row * {row}u;
+    const {index} first = ({index})((begin_byte + 15u) / 16u), end = ({index})(end_byte / 16u);
+"""
+_FIRST = """\
+    // With offsets the first rows are on their way while the groups are checked; before the groups are read they would
+    // delay them.
+    {index} at = first + ({index})blockIdx.x * {block}u + warp * {span}u + lane;
+{vectors}{loads}"""
+_EDGES = """\
+    // The bytes before and behind the vectors of 16 are of the first block.
+    const la_u64 head = (la_u64)first * 16u < end_byte ? (la_u64)first * 16u : end_byte;
     const la_u64 tail = (la_u64)end * 16u > head ? (la_u64)end * 16u : head;
     if (blockIdx.x == 0 && t < 16) {{
-        if (begin + t < head) ((unsigned char*)into)[begin + t] = ((const unsigned char*)from)[begin + t];
-        if (tail + t < last) ((unsigned char*)into)[tail + t] = ((const unsigned char*)from)[tail + t];
+        const unsigned char* const bytes = (const unsigned char*)from;
+        if (begin_byte + t < head) ((unsigned char*)into)[begin_byte + t] = bytes[begin_byte + t];
+        if (tail + t < end_byte) ((unsigned char*)into)[tail + t] = bytes[tail + t];
     }}
 """
 
@@ -163,7 +170,7 @@ def ragged_span_kernel(
     index_dtype: str = "s32",
     placed: bool = False,
     threads: int = 1024,
-    per_thread: int = 4,
+    per_thread: int = 8,
     name: str | None = None,
 ) -> SpanKernel:
     """Return the kernel that copies ragged groups of a row-major matrix by vectors, in one launch.
@@ -190,7 +197,7 @@ def ragged_span_kernel(
     Example:
         >>> made = ragged_span_kernel((65536, 256), "f32", 16384)
         >>> [each.name for each in made.arrays], made.blocks
-        (['source', 'destination', 'groups'], 264)
+        (['source', 'destination', 'groups'], 132)
         >>> ragged_span_kernel((65536, 250), "f32", 16384, placed=True).arrays[0].align_bytes
         8
     """
@@ -217,31 +224,37 @@ def ragged_span_kernel(
         (f"const {kind}*", "from"), (f"{kind}*", "into"), *[(f"const {integer}*", each) for each in listed],
         ("int", PERSISTENT_GRID), ("int*", "status"),
     )  # fmt: skip
-    loads, stores = [], []
+    loads, stores, held = [], [], []
     for number in range(per_thread):
         at = f"at + {number * found.lanes}u" if number else "at"
         taken = f"from[{at}]"
         if vendor_of(target) == "amd" and vector >= 8:  # clang for AMD would spill structs copied as a whole
             taken = f"{kind}{{{{{', '.join(fields(vector // 4, taken))}}}}}"
-        loads.append(f"        {kind} a{number} = {{}};\n        if ({at} < end) a{number} = {taken};\n")
+        held.append(f"    {kind} a{number} = {{}};\n")
+        loads.append(f"if ({at} < end) a{number} = {taken};\n")
         there = at
         if placed:
             row = f"({at}) / {row_bytes // vector}u"
             stores.append(f"        if ({at} < end) group = {name}_group(begins, group, (la_u32)({row}));\n")
             there = f"{at} + ({index})(int)shifts[group] * {row_bytes // vector}u"
         stores.append(f"        if ({at} < end) into[{there}] = a{number};\n")
+    whole, early = row_bytes % vector == 0, given == "offsets"
     common = {
-        "name": name, "groups": groups, "threads": threads, "multiple": multiple, "ends": into,
-        "limit": rows if placed else min(rows, into), "part": -(-groups // threads) * found.lanes, "index": index,
-        "row_bytes": row_bytes, "line": LINE_BYTES, "lines": max(1, block * vector // LINE_BYTES),
+        "name": name, "groups": groups, "threads": threads, "multiple": multiple, "ends": into, "index": index,
+        "limit": rows if placed else min(rows, into), "part": -(-groups // threads) * found.lanes, "block": block,
+        "row": row_bytes // vector if whole else row_bytes, "span": span, "vectors": "".join(held),
+        "loads": "".join("    " + each for each in loads),
     }  # fmt: skip
-    whole = row_bytes % vector == 0
+    moves, behind = _ENDS[given] + (_ROWS if whole else _BYTES), "" if whole else _EDGES
+    behind += "    la_u32 group = 0;\n" * placed
+    parts = {
+        "ahead": moves * early, "then": _FIRST * early, "behind": (moves + _FIRST) * (not early) + behind,
+        "read": (_OFFSETS if given == "offsets" else _SIZES) + _PLACES * placed, "place": _PLACE * placed,
+    }  # fmt: skip
     text = _BODY.format(
-        **common, what=answer.sentence(what), signature=signature(parameters), warps=warps, shares=2 * warps,
-        read=((_OFFSETS if given == "offsets" else _SIZES) + _PLACES * placed).format(**common),
-        place=(_PLACE * placed).format(**common),
-        range=(_ROWS if whole else _BYTES).format(**common, row=row_bytes // vector if whole else row_bytes),
-        block=block, span=span, loads="".join(loads), stores="".join(stores),
+        **common, **{part: each.format(**common) for part, each in parts.items()}, what=answer.sentence(what),
+        signature=signature(parameters), warps=warps, shares=2 * warps, stores="".join(stores),
+        more="".join("        " + each for each in loads),
     )  # fmt: skip
     smem = answer.fitting(4 * (groups + 1 + 2 * warps + groups * placed), target, f"{groups} groups")
     kernel = KernelSource(name, portable_prelude(target) + text, target, threads, smem, parameters)

@@ -714,6 +714,25 @@ class Tune(Options):
 
 
 @dataclass(frozen=True)
+class Campaign(Options):
+    """Random cases against independent judges; a counterexample is repeated by its seed.
+
+    layoutalg campaign ragged --plans 200
+    layoutalg campaign indirect --plans 200 --seed 7 --json
+    """
+
+    name: str = argument(
+        "ragged: copies of drawn groups, counted row by row; indirect: drawn routings and paged sequences, entry by "
+        "entry; MODULE:FUNCTION of yours, from a seed to what is wrong, empty if nothing"
+    )
+    plans: int = argument("number of cases (default 1000)", "--plans", type=_count, default=1000)
+    seed: int = argument("seed of the first case; the others follow (default 1)", "--seed", type=_seed, default=1)
+    workers: int = argument("number of processes (default 1: here)", "--workers", type=_count, default=1)
+    dask: str | None = argument("address of a dask scheduler whose workers take their place", "--dask")
+    budget: float = argument("seconds (default 600)", "--budget", type=_seconds, default=600.0)
+
+
+@dataclass(frozen=True)
 class Schema(Options):
     """The JSON Schema of a document that layoutalg reads or writes.
 
@@ -746,7 +765,7 @@ COMMANDS: dict[str, type[Any]] = {
     "convert": Convert, "gather": Gather, "ragged": Ragged, "admissible": Admissible, "factorise": Factorise,
     "diagnose": Diagnose, "synth": Synth,
     "check": Check, "certify": Certify, "checker": Checker, "verify": Verify, "validate": Validate, "draw": Draw,
-    "emit": Emit, "tune": Tune, "routing": Routing, "paged": Paged,
+    "emit": Emit, "tune": Tune, "campaign": Campaign, "routing": Routing, "paged": Paged,
     "schema": Schema, "demo": Demo,
 }  # fmt: skip
 KINDS: dict[str, type[Any]] = {"tensormap": SynthTensormap, "wgmma": SynthWgmma}

@@ -15,7 +15,7 @@ from layoutalg.cli import commands
 from layoutalg.cli.answers import PROVED, REFUTED, UNKNOWN
 from layoutalg.cli.files import read_text
 from layoutalg.cli.inputs import as_options, read_subject, texts_of, written_in
-from layoutalg.cli.output import answer_file, put_into, say, say_answer, say_json
+from layoutalg.cli.output import Steps, answer_file, put_into, say, say_answer, say_json
 from layoutalg.codegen.conversion import conversion_kernel
 from layoutalg.codegen.kernels.spaces import gemm_space
 from layoutalg.codegen.measure import MeasureGemm
@@ -33,6 +33,7 @@ from layoutalg.synth.factor import factorise
 from layoutalg.synth.paddings import padding
 from layoutalg.synth.ragged import ragged
 from layoutalg.synth.search import Trial, Tuned, tune
+from layoutalg.synth.search.campaign import run_campaign as run_cases
 from layoutalg.synth.search.workers import workers
 from layoutalg.synth.swizzles import swizzle
 from layoutalg.synth.tensormap import InadmissibleError
@@ -51,6 +52,8 @@ TAKEN_AS = {"align_bytes": "align", "budget_seconds": "budget"}
 TAKEN = {"layout", "consumer", "target", "dtype", "tile", *TAKEN_AS}
 """Arguments of ``admissible`` that the command has under its own options."""
 _WORDS: Mapping[str, object] = {"true": True, "false": False, "null": None}
+CAMPAIGNS = ("ragged", "indirect")
+"""Functions of ``layoutalg.testing.campaigns``."""
 COPIES = 24
 """Copies that are shown as text."""
 MAP_SIZES = (64, 128)
@@ -298,7 +301,9 @@ def run_tune(given: commands.Tune) -> int:
         space = gemm_space((m, n, k), given.dtype, given.target)
     if given.measure is not None:
         measure = (
-            MeasureGemm((m, n, k), given.dtype, given.target) if given.measure == "gpu" else _measure(given.measure)
+            MeasureGemm((m, n, k), given.dtype, given.target)
+            if given.measure == "gpu"
+            else _named("--measure", given.measure)
         )
         with as_options({"dask": "--dask"}), workers(dask=given.dask) as executor:
             say_answer(tune(space, measure, executor, given.database, given.top), given.json)
@@ -312,13 +317,28 @@ def run_tune(given: commands.Tune) -> int:
     return PROVED
 
 
-def _measure(text: str) -> Callable[[dict[str, Any]], float]:
+def run_campaign(given: commands.Campaign) -> int:
+    """Run random cases and print those that go wrong; a campaign that the time limit cut is undecided."""
+    if ":" not in given.name and given.name not in CAMPAIGNS:
+        raise malformed("NAME", f"must be {', '.join(CAMPAIGNS)} or MODULE:FUNCTION", given.name)
+    case = _named("NAME", given.name if ":" in given.name else f"layoutalg.testing.campaigns:{given.name}")
+    options = {"plans": "--plans", "workers": "--workers", "dask": "--dask", "seed": "--seed"}
+    with as_options(options):
+        found = run_cases(
+            given.name, case, given.plans, given.seed, jobs=given.workers, dask=given.dask, seconds=given.budget,
+            progress=Steps(given.plans).done,
+        )  # fmt: skip
+    say_answer(found, given.json)
+    return REFUTED if found.wrong else PROVED if found.done == found.asked else UNKNOWN
+
+
+def _named(option: str, text: str) -> Callable[[Any], Any]:
     """Return the function MODULE:FUNCTION; modules of the working directory count."""
     sys.path.insert(0, "")
     try:
-        found: Callable[[dict[str, Any]], float] = pkgutil.resolve_name(text)
+        found: Callable[[Any], Any] = pkgutil.resolve_name(text)
     except (ImportError, AttributeError, ValueError) as error:
-        raise malformed("--measure", f"must be MODULE:FUNCTION ({error})", text) from None
+        raise malformed(option, f"must be MODULE:FUNCTION ({error})", text) from None
     finally:
         sys.path.remove("")
     return found

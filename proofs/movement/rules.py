@@ -15,9 +15,8 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 from layoutalg.proofs.movement.layouts import CHECK, FILL, Table, affine, row_major, strided
-from layoutalg.proofs.movement.term import KEEPS_ZERO, VIEWS, Kind, Term, along, renumbered, viewed
+from layoutalg.proofs.movement.term import KEEPS_ZERO, MOVES, VIEWS, Kind, Term, along, renumbered, viewed
 
-MOVES = ("load", "convert", "stage", "store")
 DEEPEST_VIEWS = 4
 """Views between a copy and its use that the rules look through."""
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from layoutalg.ground.verdict import Proved, Refuted, Verdict
 from layoutalg.proofs.movement.layouts import CHECK, IntArray
-from layoutalg.proofs.movement.term import KEEPS_ZERO, Term, viewed
+from layoutalg.proofs.movement.term import KEEPS_ZERO, MOVES, Term, viewed
 
 ENGINE = "labels"
 ZERO = 0
@@ -58,7 +58,7 @@ class Labels:
         if op == "input":
             first, size = self.inputs[args[0]][0], asked.kind.size
             return np.arange(first, first + size, dtype=np.int64).reshape(asked.kind.shape)
-        if op in ("load", "convert", "stage", "store"):
+        if op in MOVES:
             return of[0]
         if op == "elementwise":
             types = tuple([operand.kind.dtype for operand in asked.of])

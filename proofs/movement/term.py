@@ -31,7 +31,7 @@ import numpy as np
 from layoutalg.ground.document import Reader
 from layoutalg.ground.errors import Diagnostic, MalformedError
 from layoutalg.ground.limits import ARRAY_RANK
-from layoutalg.ground.record import Checked
+from layoutalg.ground.record import Checked, json_of
 from layoutalg.proofs.dtypes import element_type
 from layoutalg.proofs.movement.layouts import (
     CHECK,
@@ -178,18 +178,11 @@ class Term:
         """Return the document: all terms, operands by their number, and the last is the result."""
         terms = self.terms()
         number = {each: place for place, each in enumerate(terms)}
-        nodes = [
-            {
-                "op": each.op,
-                **{
-                    name: arg.to_json() if isinstance(arg, Table) else list(arg) if isinstance(arg, tuple) else arg
-                    for name, arg in zip(OPERATIONS[each.op].names, each.args, strict=True)
-                    if arg is not None
-                },
-                "of": [number[operand] for operand in each.of],
-            }
-            for each in terms
-        ]
+        nodes = []
+        for each in terms:
+            args = zip(OPERATIONS[each.op].names, each.args, strict=True)
+            said = {name: json_of(arg) for name, arg in args if arg is not None}
+            nodes.append({"op": each.op, **said, "of": [number[operand] for operand in each.of]})
         return {"schema": SCHEMA, "terms": nodes}
 
     @classmethod
@@ -525,3 +518,4 @@ OPERATIONS: Mapping[str, Operation] = {
     "reduce": Operation(("function", "axis"), 1, (REGISTERS,), _read_reduce),
 }
 VIEWS = ("gather", "scatter", "pad", "crop", "transpose", "reshape", "broadcast")
+MOVES = ("load", "convert", "stage", "store")

@@ -55,10 +55,9 @@ class Work(Record, code="LA886"):
     hbm_bytes: int = 0
 
     def _validate(self) -> None:
-        CHECK.integer(self.blocks, "blocks", 1)
-        CHECK.integer(self.at_once, "at_once", 0)
-        for name in ("macs", "waits", "copies", "alone", "shared_bytes", "issues", "latency", "l2_bytes", "hbm_bytes"):
-            CHECK.integer(getattr(self, name), name, 0)
+        for name in self.__slots__:
+            if name != "dtype":
+                CHECK.integer(getattr(self, name), name, int(name == "blocks"))
 
 
 def times(work: Work, target: str = "sm_90a") -> dict[str, float]:

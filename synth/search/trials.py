@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import sys
 import threading
@@ -256,4 +255,4 @@ def _opened(database: str | PathLike[str] | None, space: Space) -> Iterator[_Res
 
 def _on_terminal(done: int, total: int, trial: Trial) -> None:
     value = trial.note if trial.measured is None else f"{trial.measured:.6g}"
-    print(f"{done}/{total} {value} {json.dumps(dict(trial.choice), sort_keys=True)}", file=sys.stderr, flush=True)
+    print(f"{done}/{total} {value} {key_of(trial.choice)}", file=sys.stderr, flush=True)

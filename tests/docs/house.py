@@ -53,6 +53,8 @@ def _module_of(name: str) -> str:
 
 def _found(node: ast.AST, source: str, function: str, types: bool) -> Iterator[Import]:
     for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.expr):  # nine nodes of ten, and no statement stands in one
+            continue
         inside = function
         if not function and isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
             inside = child.name

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -17,11 +18,15 @@ FILES = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.p
 SHARED = ROOT / "layoutalg" / "ground" / "limits.py"
 
 
+@cache
 def rows() -> list[tuple[str, object, str, str]]:
     """(name, value, unit, meaning) of every ``NAME: Final`` followed by ``unit: meaning``, shared ones first."""
     found = []
     for path in sorted(FILES, key=lambda path: (path != SHARED, path)):
-        body = ast.parse(path.read_text(encoding="utf-8")).body
+        text = path.read_text(encoding="utf-8")
+        if "Final" not in text:
+            continue
+        body = ast.parse(text).body
         for statement, below in zip(body, [*body[1:], None], strict=True):
             match statement, below:
                 case (

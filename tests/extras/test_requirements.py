@@ -42,6 +42,8 @@ def required(extra: str | None) -> set[str]:
 def statements(tree: ast.AST, *, inside: bool) -> Iterator[ast.AST]:
     """Statements that run when a module is imported, with ``inside`` also those of its functions."""
     for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.expr):  # no statement stands in an expression
+            continue
         typing = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
         if not typing and (inside or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)):
             yield node

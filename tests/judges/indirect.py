@@ -2,69 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from layoutalg.testing.campaigns import addresses, in_page_order, routing_lists, runs
 
-def routing(ids: Any, experts: int, block: int, local: Any) -> dict[str, Any]:
-    """The lists of a routing."""
-    flat, k = ids.reshape(-1).tolist(), ids.shape[1]
-    first, last = local or (0, experts - 1)
-    found: dict[str, Any] = {
-        "order": [], "offsets": [0], "counts": [], "padded_offsets": [0], "padded_order": [], "block_experts": [],
-        "tiles": [], "source_runs": [],
-    }  # fmt: skip
-    for expert in range(experts):
-        rows = [place for place, each in enumerate(flat) if each == expert and first <= expert <= last]
-        for start in range(0, len(rows), block):
-            found["tiles"].append((expert, len(found["order"]) + start, len(rows[start : start + block])))
-            found["block_experts"].append(expert)
-        found["order"] += rows
-        found["counts"].append(len(rows))
-        found["padded_order"] += rows + [len(flat)] * (-len(rows) % block)
-        found["offsets"].append(len(found["order"]))
-        found["padded_offsets"].append(len(found["padded_order"]))
-        run: list[int] = []
-        for token in [place // k for place in rows] + [-9]:
-            if run and token != run[-1] + 1:
-                found["source_runs"].append((run[0], len(run), expert))
-                run = []
-            run.append(token)
-    found["inverse"] = [found["order"].index(place) if place in found["order"] else -1 for place in range(len(flat))]
-    return found
-
-
-def addresses(
-    table: list[int], size: int, heads: int, dim: int, element: int, layout: str, tokens: int, pages: int, stride: int
-) -> Any:
-    """The byte of every (token, head, d)."""
-    found = np.zeros((tokens, heads, dim), dtype=np.int64)
-    for token, head, d in np.ndindex(found.shape):
-        row = token % size
-        place = (row * heads + head) * dim + d if layout == "NHD" else (head * size + row) * dim + d
-        found[token, head, d] = table[token // size] * stride + place * element
-    return found
-
-
-def in_page_order(places: Any, size: int, layout: str) -> list[int]:
-    """The bytes page by page, each in its own order."""
-    found: list[int] = []
-    for start in range(0, len(places), size):
-        page = places[start : start + size]
-        found += (page if layout == "NHD" else page.transpose(1, 0, 2)).reshape(-1).tolist()
-    return found
-
-
-def runs(places: Any, element: int) -> list[tuple[int, int]]:
-    """Bytes that follow each other, joined."""
-    found: list[list[int]] = []
-    for byte in map(int, places):
-        if found and sum(found[-1]) == byte:
-            found[-1][1] += element
-        else:
-            found.append([byte, element])
-    return [(start, length) for start, length in found]
+__all__ = ["addresses", "fewest_pieces", "first_misuse", "in_page_order", "routing", "runs", "waits_early"]
+routing = routing_lists
 
 
 def fewest_pieces(values: list[int], step: int | None) -> int:

@@ -1010,6 +1010,30 @@ def possible(made: Document, n: int, policy: str = "strict", states: int = 200_0
     return None if found is None else {kind.removeprefix("soft_") for kind in found}
 
 
+def compared(seed: int, states: int = 60_000, kinds: bool = True) -> tuple[str, str, list[float]]:
+    """The verdicts of judge and verifier on a drawn document, how they differ, and the seconds of both."""
+    made = program(random.Random(seed))
+    policy = "strict" if seed % 4 else "practice"
+    start = time.perf_counter()
+    said, kind, trips = answer(made, policy)
+    middle = time.perf_counter()
+    truth, n = judged(made, policy, states)
+    spent = [middle - start, time.perf_counter() - middle]
+    verdict, more = f"judge {truth}, verifier {said}", ""
+    differs = {said, truth} == {"safe", "unsafe"}
+    if kinds and said == truth == "unsafe":
+        every = possible(made, trips, policy, states)
+        if every is not None and kind not in every:
+            differs, more = True, f", {sorted(every)}"
+    where = f"{policy}, n = {n}: {verdict}{more} {kind} at {trips}\n  {json.dumps(made)}"
+    return verdict, where if differs else "", spent
+
+
+def differs(seed: int) -> str:
+    """A campaign: drawn documents on which the verifier and the judge differ, or a kind that is not possible."""
+    return compared(seed)[1]
+
+
 def main() -> int:
     """Compare the verifier with the judge on many drawn documents, and print where they differ."""
     parser = argparse.ArgumentParser(description=main.__doc__)
@@ -1022,25 +1046,12 @@ def main() -> int:
     counts: Counter[str] = Counter()
     spent = [0.0, 0.0]
     for seed in range(options.seed, options.seed + options.count):
-        made = program(random.Random(seed))
-        policy = "strict" if seed % 4 else "practice"
-        start = time.perf_counter()
-        said, kind, trips = answer(made, policy)
-        middle = time.perf_counter()
-        truth, n = judged(made, policy, options.states)
-        spent = [spent[0] + middle - start, spent[1] + time.perf_counter() - middle]
-        verdict = f"judge {truth}, verifier {said}"
+        verdict, where, more = compared(seed, options.states, options.kinds)
+        spent = [sum(both) for both in zip(spent, more, strict=True)]
         counts[verdict] += 1
-        differs = {said, truth} == {"safe", "unsafe"}
-        if differs:
-            counts["disagreements"] += 1
-        elif options.kinds and said == truth == "unsafe":
-            kinds = possible(made, trips, policy, options.states)
-            if kinds is not None and kind not in kinds:
-                counts["kinds that are not possible"] += 1
-                differs, verdict = True, f"{verdict}, {sorted(kinds)}"
-        if differs or (options.unknown and said == "unknown"):
-            print(f"seed {seed}, {policy}, n = {n}: {verdict} {kind} at {trips}\n  {json.dumps(made)}", flush=True)
+        counts["disagreements"] += bool(where)
+        if where or (options.unknown and verdict.endswith("unknown")):
+            print(f"seed {seed}, {where or verdict}", flush=True)
     print(json.dumps(dict(counts.most_common()), indent=1))
     print(f"verifier {spent[0]:.1f} s, judge {spent[1]:.1f} s")
     return int(counts["disagreements"] > 0)

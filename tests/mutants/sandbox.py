@@ -13,7 +13,9 @@ from pathlib import Path
 
 from mutants.stored import ROOT, Mutant, mutated
 
-LEFT_OUT = shutil.ignore_patterns(".git", ".venv", ".hypothesis", "*_cache", "_build", "generated", "*.egg-info")
+LEFT_OUT = shutil.ignore_patterns(
+    ".git", ".venv", ".hypothesis", "*_cache", "_build", "generated", "*.egg-info", "*.pyc.*"
+)  # the last: while another process writes it
 PYTEST = ("-m", "pytest", "--full", "-q", "-x", "-p", "no:cacheprovider", "--tb=no", "--no-header")
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import json
 import tomllib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -94,16 +95,25 @@ def _tree(text: str) -> Any:
     return ast.parse(text)
 
 
+def _statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """Yield a tree and the statements in it: no expression, nine nodes of ten, holds one."""
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting += [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr)]
+
+
 def _member(tree: Any, name: str) -> Any:
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    found = [node for node in ast.walk(tree) if isinstance(node, kinds) and node.name == name and node is not tree]
+    found = [node for node in _statements(tree) if isinstance(node, kinds) and node.name == name and node is not tree]
     return found[0] if len(found) == 1 else None
 
 
 def _meaning(text: str) -> str:
     """Return the syntax tree without docstrings and positions; the text may be an indented part of a file."""
     tree = ast.parse(f"if True:\n{text}" if text[:1].isspace() else text)
-    for node in ast.walk(tree):
+    for node in _statements(tree):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node) is not None:
             node.body = node.body[1:]
     return ast.dump(tree)

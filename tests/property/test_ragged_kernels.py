@@ -272,8 +272,10 @@ def test_clipped_maps_are_refused_without_a_probe(monkeypatch: pytest.MonkeyPatc
     tensor = la.Tensor((ROWS, COLUMNS), dtype="u16")
     plan = la.ragged(tensor, GROUPS, (TILE, 64), SMEM, "clip").plans[0]
     assert isinstance(plan, ClipPlan)
-    with pytest.raises(MalformedError, match=r"origin\[0\]"):
-        plan.coordinates((-1, 0), 0, 5)
+    for above, seen in (("", "not tried on a device"), ("moved", "a device has moved them")):
+        monkeypatch.setattr(probes, "_probes", lambda above=above: {"clip": {"sm_90a": ENTRY | {"above": above}}})
+        with pytest.raises(MalformedError, match=rf"(?s)origin\[0\].*{seen}"):
+            plan.coordinates((-1, 0), 0, 5)
     for size in (5, 70):  # beyond the rows left of the group, the map ends
         assert plan.coordinates((4, 0), 300, size)[0][plan.ragged_dim] == 2**30 - (size - 4)
     with pytest.raises(InadmissibleError, match="PROBE"):

@@ -172,7 +172,7 @@ def test_estimates_rank_what_was_timed() -> None:
     rows = [row for row in _recorded("products_dev") if row["which"] == "forms"]
     shapes = {tuple(row["shape"]) for row in rows}
     assert len(shapes) == 22
-    lost = []
+    lost, by_table = [], device_products.regret(rows)
     for shape in shapes:
         times, estimates = [], []
         for row in rows:
@@ -181,7 +181,7 @@ def test_estimates_rank_what_was_timed() -> None:
                 estimates.append(cycles(form_work(form, shape, "bf16", "sm_90a"))[0])
                 times.append(row["ms"])
         lost.append(math.log(times[int(np.argmin(estimates))] / min(times)))
-    assert math.exp(statistics.fmean(lost)) <= 1.05
+    assert by_table <= 1.015 < math.exp(statistics.fmean(lost)) <= 1.05  # the reason why there is a table beside
     ranks = []
     for problem in dict.fromkeys(row["problem"] for row in _recorded("search_dev")):
         name, size, *dtype = problem.split()

@@ -51,6 +51,7 @@ from layoutalg.synth.im2col import synthesize_im2col
 from layoutalg.synth.indirect import paged_choice
 from layoutalg.synth.rewrite import rewrite
 from layoutalg.synth.search import Trial, Tuned
+from layoutalg.synth.search.campaign import Campaign, Counterexample
 from layoutalg.synth.solving import AtLeast, Multiple, least_padding, least_repairs, map_conflicts, nearest_map
 from layoutalg.synth.swizzles import swizzle
 from layoutalg.targets import model_of
@@ -146,6 +147,7 @@ def answers() -> Iterator[Any]:
     yield Broken("STRIDE_ALIGN", "a pitch is not a multiple of 16 bytes", {"coordinate": (1, 0)})
     yield ProductReport("host", None, (64, 64, 64), (0, 1, 2.0, 3.0), "", 0.25)
     yield ValidationReport("host", "", None, ((0, 0),), 8192, None, None, 0.5)
+    yield Campaign("ragged", 1, 20, 16, (Counterexample(7, "rows are missed or repeated"),), 0.5)
     yield Tuned(
         (Trial({"rows": 64}, 2.0, "mma", 1.5), Trial({"rows": 128}, 3.0, "hbm", None, "no such register", True)), 2, 1
     )
@@ -256,7 +258,7 @@ VALUES = {
     "TensorMap": "its 128 bytes", "Im2colMap": "its 128 bytes", "MatrixDescriptor": "its 64 bits",
     "Kind": "fact", "Multiply": "fact", "ReadPattern": "fact", "Target": "fact", "Law": "law",
     "Patch": "line of PTX", "KernelSource": "source text", "ArrayKernel": "source text",
-    "RaggedKernel": "source text", "GroupedKernel": "source text",
+    "RaggedKernel": "source text", "GroupedKernel": "source text", "SpanKernel": "source text",
     "MatmulKernel": "source text", "Space": "question", "AttentionKernel": "source text", "Emitted": "source text",
     "Form": "argument of a kernel", "Work": "argument of a schedule", "DeviceInfo": "device",
     "WgmmaTiles": "argument of a kernel", "IndirectKernel": "source text",
