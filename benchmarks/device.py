@@ -92,6 +92,8 @@ JOBS = {
                     ("matrices_dev",), options={"plans": 12}),
     "banks": Job("turns of single accesses by the counters of ncu; cycles of many equal ones", "device_accesses",
                  ("banks_dev", "matrix_banks_dev"), 600, {"cases": 60}),
+    "transactions": Job("sectors and requests of single accesses to global memory by the counters of ncu",
+                        "device_transactions", (), 200, {"cases": 60}),
     "forms": Job("sparse mma.sync, accesses of every width, cp.async, bulk copies, multicast, reductions",
                  "device_forms", ("forms_dev", "sparse_dev"), 600,
                  {"plans": 12, "only": ["sparse", "moves", "copies", "bulk", "multicast", "reductions"]}),

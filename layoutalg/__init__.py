@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from layoutalg.ask.bank_turns import banks
     from layoutalg.ask.choices import suggest
     from layoutalg.ask.explanation import explain
+    from layoutalg.ask.global_sectors import transactions
     from layoutalg.bridges.composition import compose, logical_divide
     from layoutalg.bridges.equal import equivalent
     from layoutalg.bridges.inverse import left_inverse, right_inverse
@@ -90,6 +91,7 @@ __getattr__, __dir__ = door(
         "layoutalg.ask.bank_turns": "banks",
         "layoutalg.ask.choices": "suggest",
         "layoutalg.ask.explanation": "explain",
+        "layoutalg.ask.global_sectors": "transactions",
         "layoutalg.bridges.composition": "compose logical_divide",
         "layoutalg.bridges.equal": "equivalent",
         "layoutalg.bridges.inverse": "left_inverse right_inverse",
@@ -187,6 +189,7 @@ __all__ = [
     "tensormap",
     "testing",
     "to_text",
+    "transactions",
     "tune",
     "wgmma",
 ]

@@ -1,7 +1,7 @@
-"""Enumerate the shared-memory address of every register, for layouts of any family.
+"""Enumerate the shared-memory or global address of every register, for layouts of any family.
 
 A register layout maps (register, lane, warp) to tile coordinates, or directly to element offsets; the shared layout
-maps tile coordinates to element offsets.
+maps tile coordinates to element offsets, a tensor those of the tile at an origin.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from layoutalg.notation.written import is_written, read_written
 from layoutalg.proofs.tile_map import columns, cute_extents, extents_of, in_order, layout_of, offsets
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
-CHECK = Checker("LA713", "invalid shared-memory access")
+CHECK = Checker("LA713", "invalid access of registers to memory")
 LANES = 32
 MAX_ADDRESSES = 2**22
 
@@ -61,6 +61,47 @@ def bit_addresses(
     return elements * element_bits
 
 
+def tensor_coordinates(
+    registers: object,
+    shape: tuple[int, ...],
+    tile: Sequence[int] | None = None,
+    lanes: Sequence[str] | None = None,
+    warps: Sequence[str] | None = None,
+    wave: int = LANES,
+) -> tuple[list[IntArray], tuple[int, ...]]:
+    """Return the tile coordinates in every register, int64[warp, lane, register] per dimension, and the tile extents.
+
+    Args:
+        registers: As for ``bit_addresses``, like the arguments after ``shape``.
+        shape: Shape of the tensor; also the tile where neither ``tile`` nor the registers have extents.
+        tile: Tile extents.
+        lanes: Names of the lane axes.
+        warps: Names of the warp axes.
+        wave: Lanes of a warp or wave.
+
+    Raises: MalformedError: LA713.
+
+    Example:
+        >>> found, tile = tensor_coordinates("(32,2):(2,1)", (8, 8))
+        >>> [part[0, 5].tolist() for part in found], tile
+        ([[2, 3], [1, 1]], (8, 8))
+    """
+    box = None if tile is None else CHECK.vector(tile, "tile", len(shape), 1)
+    if is_written(registers):
+        registers = read_written(registers, box, known=shape).layout
+    values, extents = read_registers(registers, lanes, warps, wave)
+    if box is None:
+        box = extents if extents is not None and len(extents) == len(shape) else shape
+    if len(values) == 1 and len(shape) > 1:
+        _inside(values[0], math.prod(box), "coordinates")
+        values = [np.asarray(part, dtype=np.int64) for part in np.unravel_index(values[0], box, order="F")]
+    if len(values) != len(shape):
+        raise CHECK.malformed("registers", f"must have {len(shape)} dimensions like the tensor", len(values))
+    for place, (part, extent) in enumerate(zip(values, box, strict=True)):
+        _inside(part, extent, f"coordinates along dimension {place}")
+    return values, box
+
+
 def _extents(shared: object, element_bits: int) -> tuple[int, ...] | None:
     """Return the tile extents of a shared layout; None if it has none of its own."""
     if shared is None:
@@ -90,7 +131,7 @@ def read_registers(
     if not isinstance(layout, CuteLayout | ComposedLayout):
         return _by_axes(layout, lanes, warps, wave)
     if lanes is not None or warps is not None:
-        raise CHECK.malformed("lanes", "must be None for a thread-value layout", lanes or warps)
+        raise CHECK.malformed("lanes", "must be None for a thread-value layout", warps if lanes is None else lanes)
     return [_thread_value(layout, wave)], None
 
 

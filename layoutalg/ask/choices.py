@@ -8,6 +8,7 @@ lanes store neighbouring vectors along the tensor's contiguous dimension, in the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -17,9 +18,10 @@ import numpy as np
 
 from layoutalg.ask.candidates import Candidate, candidates, reach_bytes
 from layoutalg.ask.consumers import CHECK, OPERANDS, STORES, Consumer, Served, Tile, consumer_of, filled
+from layoutalg.ask.global_sectors import dealt, transactions
 from layoutalg.cute import ComposedLayout, CuteLayout
 from layoutalg.ground import clock
-from layoutalg.ground.errors import BudgetError, Diagnostic, InfeasibleError, MalformedError
+from layoutalg.ground.errors import BudgetError, Diagnostic, InfeasibleError, LayoutError, MalformedError
 from layoutalg.ground.limits import PLAN_SECONDS
 from layoutalg.ground.picture import Shown
 from layoutalg.ground.record import Record
@@ -35,7 +37,7 @@ from layoutalg.targets.banks import nvidia_access
 from layoutalg.targets.nvidia import tensormap as hardware
 from layoutalg.targets.nvidia.swizzles import CHUNK_BYTES
 from layoutalg.targets.nvidia.tensormap.checks import no_tensor_maps
-from layoutalg.targets.registry import TARGETS
+from layoutalg.targets.registry import TARGETS, lookup
 from layoutalg.targets.target_model import model_of
 
 OPERAND_DTYPES = ("f16", "bf16", "tf32", "u8")
@@ -173,6 +175,8 @@ class _Question:
     consumers: tuple[Consumer, ...]
     fill: int | None
     """The dimension along which threads fill the matrix; None if a copy or a consumer fills it."""
+    loads: str
+    """How one warp or wave loads the tile to fill it, in words; empty if it is not filled so."""
     options: dict[str, Any]
 
     @property
@@ -313,7 +317,25 @@ def _question(
     stored = fill == "tma" or any(consumer.name.startswith(_WRITES) for consumer in named)
     along = 0 if source.strides[second] != 1 == source.strides[first] else 1
     filled_along = None if stored else along
-    return _Question(source, extents, target, (first, second), tuple(directions), named, filled_along, options)
+    loads = "" if filled_along is None else _loads(source, extents, (first, second)[filled_along], target)
+    return _Question(source, extents, target, (first, second), tuple(directions), named, filled_along, loads, options)
+
+
+def _loads(tensor: Tensor, tile: tuple[int, ...], along: int, target: str) -> str:
+    """Return the widest loads of the first tile with lanes along a dimension, in words; empty if there are none."""
+    lanes, size = lookup(target).lanes, hardware.element_bytes(tensor.dtype)
+    order = (along, *(dim for dim in range(len(tile))[::-1] if dim != along))
+    registers, rest = divmod(math.prod(tile), lanes)
+    for vector in [] if rest else [count for count in (16, 8, 4, 2, 1) if count * size <= 16 and not registers % count]:
+        layout = dealt(tile, order, vector, lanes, 1, registers)
+        try:
+            found = None if layout is None else transactions(layout, tensor, target=target, tile=tile)
+        except LayoutError:  # the tile exceeds the tensor inside a vector, or no document states this target's sectors
+            found = None
+        if found is not None:
+            few = "the fewest" if found.coalesced else f"{found.ideal} would hold the bytes"
+            return f"loaded by {found.accesses} {found.instruction}, {found.sectors} sectors, {few}"
+    return ""
 
 
 def _room(target: str) -> int:
@@ -366,7 +388,8 @@ def _weighed(
     told += [f"{consumer.name}: {answer.text}" for consumer, answer in served]
     if question.fill is not None:
         stores = filled(question.target, table, question.size, question.fill)
-        turns, ideal, told = turns + stores.turns, ideal + stores.ideal, [*told, stores.text]
+        turns, ideal = turns + stores.turns, ideal + stores.ideal
+        told += [stores.text, *filter(None, [question.loads])]
     found = [answer.plan for _, answer in served if answer.plan is not None]
     operands = tuple(certified(plan) if isinstance(plan, OperandPlan) else plan for plan in found)
     choice = Choice(

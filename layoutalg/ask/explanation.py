@@ -84,8 +84,8 @@ def explain(
     Args:
         value: A layout of any family or its text; a whole TTGIR text, whose layouts are listed; a ``Tensor``; 128
             descriptor bytes or their 256 hexadecimal digits; a problem or plan of a TensorMap or a ``wgmma`` operand,
-            or its document; an answer of ``banks``, ``swizzle``, ``padding`` or ``conversion``, a universal swizzle, a
-            kernel that moves an array; a pipeline or its document.
+            or its document; an answer of ``banks``, ``transactions``, ``swizzle``, ``padding`` or ``conversion``, a
+            universal swizzle, a kernel that moves an array; a pipeline or its document.
         dtype: Element type of a layout, by any library's name; None for that of the text, or bf16.
         target: Architecture; for descriptors, one with tensor maps.
         shape: Extents, outermost first: of the tensor, for a ``#ttg`` attribute without sizes; of the tile, for a
@@ -134,8 +134,12 @@ banks("ldmatrix", "(32,4):(4,1)")
     for kinds, explained in _EXPLAINED:
         if isinstance(value, kinds):
             return explained(value, target)
-    readable = "must be a layout, a tensor, a plan, a problem, an answer about banks, swizzles, paddings, gathers or "
-    readable += "conversions, a kernel, a pipeline, descriptor bytes, or the text or document of one of these"
+    readable = (
+        "must be a layout, a tensor, a plan, a problem, an answer about banks, transactions, swizzles, paddings, "
+    )
+    readable += (
+        "gathers or conversions, a kernel, a pipeline, descriptor bytes, or the text or document of one of these"
+    )
     raise _CHECK.malformed("value", readable, value)
 
 

@@ -111,6 +111,13 @@ _rows = _read_as(
     "a list of sizes such as 70,0,64",
     lambda text: tuple(map(int, _matched(r"-?[0-9]{1,18}(,-?[0-9]{1,18})*", text).split(","))),
 )
+_origin = _read_as(
+    "a list of coordinates such as 0,64, or 0,16%64 for 16 modulo 64",
+    lambda text: tuple(
+        tuple(map(int, part.split("%"))) if "%" in part else int(part)
+        for part in _matched(r"-?[0-9]{1,18}(%[0-9]{1,18})?(,-?[0-9]{1,18}(%[0-9]{1,18})?)*", text).split(",")
+    ),
+)
 _seconds = _read_as("a number of seconds, at least 0", lambda text: clock.checked_seconds(float(text), "a budget"))
 _count = _read_as("a whole number, at least 0", lambda text: int(_matched(r"[0-9]{1,1000}", text)))
 _bits = _read_as("4, 8, 16, 32, 64 or 128", lambda text: int(_matched("4|8|16|32|64|128", text)))
@@ -254,6 +261,41 @@ class Banks(Options):
     why: bool = _flag("--why", "show which lanes conflict in which bank, phase by phase")
     tile: Sizes | None = _extents("--tile", "tile extents, if neither layout determines them")
     picture: str | None = _picture("the words per bank and phase", "-o", "--output")
+
+
+@dataclass(frozen=True)
+class Transactions(Options):
+    """Sectors and lines of global memory that registers touch, and registers that touch fewer.
+
+    layoutalg transactions "(32,4):(1,32)" 4096,2048 --tile 32,4
+    layoutalg transactions "F2[register=(0,1)(0,2), lane=(0,4)(0,8)(1,0)(2,0)(4,0) -> dim0:8, dim1:16]" 1000,50 \
+store --dtype f32 --origin 992,48
+    layoutalg transactions "(64,4):(1,64)" "(64,4):(1024,1)" global_load_dwordx4 --bits 32 --target gfx942
+    """
+
+    registers: str = argument(
+        "layout from registers (register, lane, warp; or thread, value) to tile coordinates", metavar="registers"
+    )
+    tensor: str = argument(
+        "extents of the tensor, outermost first: 4096,2048; or a layout from tile coordinates to element offsets"
+    )
+    instruction: str | None = argument(
+        "ld.global.v4.b32, st.global.b16, cp.async.16, global_load_dwordx4, ...; load or store: the widest "
+        "(default load)",
+        nargs="?",
+    )
+    stride: Sizes | None = _extents("--stride", "element strides of the tensor (default row-major)")
+    dtype: str | None = _dtype("element type of the tensor (default: that of the text, or bf16)")
+    align: int | None = argument("bytes that the tensor's base is a multiple of (default 256)", "--align", type=_count)
+    origin: tuple[Any, ...] | None = argument(
+        "coordinates of the tile's first element: 0,64; 0,16%%64 for 16 modulo 64 (default: the first tile)",
+        "--origin",
+        type=_origin,
+    )
+    bits: int | None = _width()
+    target: str = _target("NVIDIA or AMD architecture (default sm_90a)")
+    tile: Sizes | None = _extents("--tile", "tile extents, for registers without them (default: those of the tensor)")
+    picture: str | None = _picture("the sectors that each lane touches", "-o", "--output")
 
 
 @dataclass(frozen=True)
@@ -761,9 +803,9 @@ class Demo(Options):
 
 
 COMMANDS: dict[str, type[Any]] = {
-    "explain": Explain, "suggest": Suggest, "banks": Banks, "padding": Padding, "swizzle": Swizzle,
-    "convert": Convert, "gather": Gather, "ragged": Ragged, "admissible": Admissible, "factorise": Factorise,
-    "diagnose": Diagnose, "synth": Synth,
+    "explain": Explain, "suggest": Suggest, "banks": Banks, "transactions": Transactions, "padding": Padding,
+    "swizzle": Swizzle, "convert": Convert, "gather": Gather, "ragged": Ragged, "admissible": Admissible,
+    "factorise": Factorise, "diagnose": Diagnose, "synth": Synth,
     "check": Check, "certify": Certify, "checker": Checker, "verify": Verify, "validate": Validate, "draw": Draw,
     "emit": Emit, "tune": Tune, "campaign": Campaign, "routing": Routing, "paged": Paged,
     "schema": Schema, "demo": Demo,

@@ -99,7 +99,7 @@ def as_options(options: Mapping[str, str]) -> Iterator[None]:
         >>> with as_options({"kind": "--access"}):
         ...     banks("(32,4):(4,1)", kind="lod")
         Traceback (most recent call last):
-        layoutalg.ground.errors.MalformedError: LA713 invalid shared-memory access
+        layoutalg.ground.errors.MalformedError: LA713 invalid access of registers to memory
           in     --access
           since  must be one of load, store, ldmatrix, ldmatrix.trans, stmatrix, stmatrix.trans, or an instruction's \
 name, not 'lod'

@@ -23,10 +23,10 @@ from layoutalg.ground import clock
 from layoutalg.ground.document import Reader, load_json, malformed
 from layoutalg.ground.errors import MalformedError
 from layoutalg.ground.verdict import Unknown
-from layoutalg.proofs.dtypes import element_type, read_dtype
+from layoutalg.proofs.dtypes import dtype_name, element_type, read_dtype, stated_type
 from layoutalg.proofs.ragged import RaggedFamily
 from layoutalg.proofs.smem import shared_tile
-from layoutalg.proofs.tensor import tensor_of
+from layoutalg.proofs.tensor import BASE_ALIGN_BYTES, Tensor, tensor_of
 from layoutalg.synth.admission import admissible
 from layoutalg.synth.conversions import conversion
 from layoutalg.synth.factor import factorise
@@ -51,6 +51,8 @@ ARGUMENTS = {
 TAKEN_AS = {"align_bytes": "align", "budget_seconds": "budget"}
 TAKEN = {"layout", "consumer", "target", "dtype", "tile", *TAKEN_AS}
 """Arguments of ``admissible`` that the command has under its own options."""
+SIZES = re.compile(r"[0-9]{1,18}(,[0-9]{1,18})*")
+"""Extents of a tensor, in place of a layout."""
 _WORDS: Mapping[str, object] = {"true": True, "false": False, "null": None}
 CAMPAIGNS = ("ragged", "indirect")
 """Functions of ``layoutalg.testing.campaigns``."""
@@ -116,6 +118,25 @@ def run_banks(given: commands.Banks) -> int:
         _draw_and_say(
             found, file, given.json, "\n".join([str(found), found.why, found.map_text]) if given.why else None
         )
+    return PROVED
+
+
+def run_transactions(given: commands.Transactions) -> int:
+    """Print the sectors and lines of an access to global memory."""
+    with clock.within(given.budget), answer_file(given.picture) as file:
+        clock.check("a question")
+        registers, text = texts_of([given.registers, given.tensor], ["registers", "tensor"])
+        tensor: Any = text
+        if SIZES.fullmatch(text.strip()):
+            dtype = dtype_name(stated_type(given.dtype, registers).name)
+            tensor = Tensor(tuple(map(int, text.split(","))), given.stride, dtype, given.align or BASE_ALIGN_BYTES)
+        elif (wrong := given.stride or given.dtype or given.align) is not None:
+            raise malformed("tensor", "must be extents for --stride, --dtype and --align", wrong)
+        with as_options(ARGUMENTS | {"origin": "--origin"}):
+            found = ask.transactions(
+                registers, tensor, given.instruction, given.target, given.bits, origin=given.origin, tile=given.tile
+            )
+        _draw_and_say(found, file, given.json)
     return PROVED
 
 

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from layoutalg.ground.byte_runs import merged_runs
 from layoutalg.ground.document import Reader
 from layoutalg.ground.document import malformed as malformed_node
 from layoutalg.ground.errors import Diagnostic, MalformedError
@@ -121,6 +122,30 @@ class TensorMapPlan(Claim):
         if because is not None:
             raise MalformedError(Diagnostic("LA421", "no start coordinates express this origin", because=because))
         return starts
+
+    def written(self, origin: Sequence[int]) -> tuple[tuple[int, int], ...]:
+        """Return the bytes that the store of a tile writes: (first byte, length), ascending and apart.
+
+        Bytes count from the base of the tensor's allocation. Rows that the tensor's edge cuts inside a chunk of 16
+        bytes are written to the end of that chunk.
+
+        Args:
+            origin: As for ``coordinates``.
+
+        Raises: MalformedError: LA421, if the plan cannot start there or is a load.
+
+        Example:
+            >>> import layoutalg as la
+            >>> plan = la.tensormap(((100, 64), None, "bf16"), (64, 64), direction="store")
+            >>> plan.written((64, 0))
+            ((8192, 4608),)
+        """
+        if self.direction != "store":
+            because = "the plan is a load, which writes shared memory: plan it with direction='store'"
+            raise MalformedError(Diagnostic("LA421", "this plan writes no bytes of the tensor", because=because))
+        runs = [run for start in self.coordinates(origin) for run in hardware.stored_runs(self.tensor_map, start)]
+        starts, lengths = np.array(runs, dtype=np.int64).reshape(-1, 2).T
+        return merged_runs(starts, lengths)
 
     def expresses(self, origin: Sequence[int]) -> bool:
         """Return whether ``coordinates`` accepts a tile origin."""

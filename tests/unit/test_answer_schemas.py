@@ -141,6 +141,8 @@ def answers() -> Iterator[Any]:
     yield Lifetimes.of([("s", "allocate", "page 0"), ("s", "use", "page 0")])
     yield paged_choice(Paged([3, 1], 16, 8, 128, 2))
     yield la.banks(mma_operand("A", (16, 16), (1, 1), 2), "(16,16):(16,1)")
+    for rows in (20, 32):
+        yield la.transactions("(32,4):(1,32)", ((rows, 2048), "bf16"), tile=(32, 4))
     for other in ("(2,2):(1,2)", "(2,2):(2,1)"):
         yield la.equivalent(la.parse("4:1"), la.parse(other))
     yield la.certify.equality(la.parse("4:1"), la.parse("(2,2):(1,2)"))

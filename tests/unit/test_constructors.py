@@ -79,6 +79,7 @@ from layoutalg.synth.schedule import work as schedule_work
 from layoutalg.synth.swizzles import swizzle
 from layoutalg.synth.swizzles.classes import universal_swizzle
 from layoutalg.synth.wgmma import canonical_operand, synthesize_wgmma
+from layoutalg.targets import global_memory
 from layoutalg.targets.banks import AMD_RULES, Access, bank_model
 from layoutalg.targets.instruction_costs import instruction_costs
 from layoutalg.targets.layouts.amd_instructions import MFMA
@@ -186,6 +187,7 @@ VALUES: dict[type, Any] = {
         bank_model("gfx942", "ds_read_b128"),
         bank_model("sm_90a", "ld.shared.b32").phases(list(range(0, 128, 4)))[0],
         Access("load", 32),
+        global_memory.instruction("ld.global.v4", "sm_90a"),
         next(iter(AMD_RULES.values())),
         shared_tile("Sw<3,3,3> o 0 o (8,64):(64,1)", None, 2),
         OPERAND.problem,

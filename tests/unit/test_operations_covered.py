@@ -58,6 +58,8 @@ REASONS = {
     "Tensor.assumptions": "sizes with names, tests/unit/test_symbolic_plans.py",
     "PiecewiseLayout.made_with": "what other operations are made of",
     "PiecewiseLayout.of": "what other operations are made of",
+    "f2.is_distributed_layout": "by tables, tests/property/test_f2_operations.py",
+    "f2.is_memory_layout": "by tables, tests/property/test_f2_operations.py",
     "BankReport.certificate": "what the checker accepts, tests/unit/test_bank_reports.py",
     "BankReport.certificates": "what the checker accepts, tests/unit/test_bank_reports.py",
     "BankReport.witness": "what the checker accepts, tests/unit/test_bank_reports.py",
@@ -68,6 +70,33 @@ REASONS = {
     "BankReport.step": "lanes that meet, tests/unit/test_bank_reports.py",
     "BankReport.assumed": "words, tests/unit/test_named_banks.py",
     "BankReport.cure": "the layout it names is counted again, tests/unit/test_named_banks.py",
+    **dict.fromkeys(
+        [
+            "layoutalg.transactions",
+            "layoutalg.ask.transactions",
+            "WarpAccess.excess",
+            *(
+                f"TransactionReport.{name}"
+                for name in (
+                    "accesses",
+                    "after",
+                    "better",
+                    "better_sectors",
+                    "bytes",
+                    "certificate",
+                    "coalesced",
+                    "evidence",
+                    "excess",
+                    "ideal",
+                    "lines",
+                    "sectors",
+                    "why",
+                    "written",
+                )
+            ),
+        ],
+        "judged by sets of bytes in tests/property/test_transactions.py",
+    ),
 }
 
 

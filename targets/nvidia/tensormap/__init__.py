@@ -24,7 +24,7 @@ from layoutalg.targets.nvidia.tensormap.encoding import (
     encode,
     encode_documented,
 )
-from layoutalg.targets.nvidia.tensormap.execute import tile_load, tile_store
+from layoutalg.targets.nvidia.tensormap.execute import stored_runs, tile_load, tile_store
 from layoutalg.targets.nvidia.tensormap.facts import (
     apply_swizzle,
     box_bytes,
@@ -79,7 +79,7 @@ __all__ = [
     "RefusedMapError", "TensorMap", "Trouble", "accepted_since", "apply_swizzle", "batch", "box_bytes", "decode",
     "decode_documented", "diagnose", "element_bytes", "encode", "encode_documented", "fill_bytes", "footprint_bytes",
     "gathered_boxes", "is_measured", "layout", "load_convert", "loaded_counts",
-    "row_pitch_bytes", "row_violations", "swizzle_period_bytes", "swizzle_span_bytes",
+    "row_pitch_bytes", "row_violations", "stored_runs", "swizzle_period_bytes", "swizzle_span_bytes",
     "swizzle_supported", "swizzle_xor", "tile_align_bytes", "tile_load", "tile_store", "transaction_bytes",
     "unit_bytes", "violations",
 ]  # fmt: skip
