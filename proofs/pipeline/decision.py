@@ -67,9 +67,8 @@ class Refuted(Fails):
         lines = [f"refuted       {self.kind}: {self.witness.get('what', '')}"]
         place = [("role", self.role), ("barrier", self.barrier), ("buffer", self.buffer), ("slot", self.slot)]
         place += [("phase", self.phase), ("N", self.trips)]
-        lines.append(
-            "  at          " + ", ".join(f"{name} {value}" for name, value in place if value not in ("", None))
-        )
+        if at := ", ".join(f"{name} {value}" for name, value in place if value not in ("", None)):
+            lines.append(f"  at          {at}")
         if self.kind == "deadlock" and not self.interleaving:
             lines.append("  run         before any event")
         if self.interleaving:
