@@ -18,7 +18,8 @@ from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import MalformedError
 from layoutalg.ground.layout import Layout
 from layoutalg.ground.limits import SMEM_REACH
-from layoutalg.notation.written import is_written, read_written
+from layoutalg.ground.listed import ListedLayout
+from layoutalg.notation.written import read_written
 from layoutalg.proofs.tile_map import columns, cute_extents, extents_of, in_order, layout_of, offsets
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
@@ -45,9 +46,9 @@ def bit_addresses(
         [128, 160, 192, 224]
     """
     box = None if tile is None else CHECK.vector(tile, "tile")
-    if is_written(registers):
-        known = _extents(shared, element_bits) if box is None else None
-        registers = read_written(registers, box, known=known).layout
+    if not isinstance(registers, Layout):
+        known = _extents(shared, element_bits) if box is None and isinstance(registers, str) else None
+        registers = read_written(registers, box if isinstance(registers, str) else None, known=known).layout
     values, extents = read_registers(registers, lanes, warps, wave)
     if shared is None:
         if len(values) > 1 or extents is not None:
@@ -87,8 +88,8 @@ def tensor_coordinates(
         ([[2, 3], [1, 1]], (8, 8))
     """
     box = None if tile is None else CHECK.vector(tile, "tile", len(shape), 1)
-    if is_written(registers):
-        registers = read_written(registers, box, known=shape).layout
+    if not isinstance(registers, Layout):
+        registers = read_written(registers, box if isinstance(registers, str) else None, known=shape).layout
     values, extents = read_registers(registers, lanes, warps, wave)
     if box is None:
         box = extents if extents is not None and len(extents) == len(shape) else shape
@@ -123,12 +124,12 @@ def read_registers(
     Returns:
         One array per tile dimension, or one of flat coordinates; the extents if the layout has them.
     """
-    layout = read_written(registers).layout if is_written(registers) else registers
+    layout = read_written(registers).layout
     if not isinstance(layout, Layout):
         raise CHECK.malformed("registers", "must be a layout or the text of one", registers)
     if layout.size > MAX_ADDRESSES:
         raise CHECK.malformed("registers", f"must have at most {MAX_ADDRESSES} values", layout.size)
-    if not isinstance(layout, CuteLayout | ComposedLayout):
+    if not isinstance(layout, CuteLayout | ComposedLayout | ListedLayout):
         return _by_axes(layout, lanes, warps, wave)
     if lanes is not None or warps is not None:
         raise CHECK.malformed("lanes", "must be None for a thread-value layout", warps if lanes is None else lanes)
@@ -157,7 +158,7 @@ def tile_elements(
 
 def _thread_value(layout: Any, wave: int) -> IntArray:
     """Return a (thread, value) layout as int64[warp, lane, value]."""
-    extents = cute_extents(layout)
+    extents = layout.extents if isinstance(layout, ListedLayout) else cute_extents(layout)
     if len(extents) != 2 or extents[0] % wave:
         rule = f"must be (thread, value) with a multiple of {wave} threads, or have axes register, lane and warp"
         raise CHECK.malformed("registers", rule, extents)

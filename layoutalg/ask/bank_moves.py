@@ -26,10 +26,12 @@ from layoutalg.ground.errors import Diagnostic, LayoutError, MalformedError, Rep
 from layoutalg.proofs.register_map import CHECK, IntArray
 from layoutalg.proofs.swizzling import KINDS
 from layoutalg.proofs.tile_map import extents_of, layout_of
+from layoutalg.synth.named_accesses import read_name
 from layoutalg.synth.paddings import padding
 from layoutalg.synth.swizzles import swizzle
 from layoutalg.targets.banks import Access, bank_model, disputed_models, nvidia_access
 from layoutalg.targets.lds_rules import WAVES, lds_name
+from layoutalg.targets.nvidia.accesses import full_name
 from layoutalg.targets.nvidia.banks import ACCESS_BITS
 
 LDS_BITS = (128, 96, 64, 32, 16, 8)
@@ -70,12 +72,10 @@ def moves(addresses: IntArray, bits: int, kind: object, target: str) -> tuple[li
         return _widest(names, columns, bits, kind, target)
     if target in WAVES:
         return _lds(names, columns, bits, kind, target), ()
-    if isinstance(kind, str) and kind in KINDS:
-        access = nvidia_access(kind.replace("matrix", "matrix.x4"))
-    elif not isinstance(kind, str) or "." not in kind:
+    name = full_name(kind) if isinstance(kind, str) else ""
+    if "." not in name:
         raise CHECK.malformed("kind", f"must be one of {', '.join(KINDS)}, or an instruction's name", kind)
-    else:
-        access = nvidia_access(kind)
+    access = nvidia_access(name)
     if access.matrices:
         return _matrices(names, columns, bits, access), ()
     runs = aligned_runs(columns, bits, access.bits) if access.bits >= bits else None
@@ -350,11 +350,12 @@ def cure_of(
     for found in _swizzled_cures(plain, bits):
         if freed(found):
             return found
-    if lanes is not None or warps is not None or kind not in KINDS:
+    if lanes is not None or warps is not None:
         return None
-    for search in (_linear_cure, _padded_cure):
+    how = read_name(kind)
+    for search in (_padded_cure, _linear_cure):
         try:
-            found = search(registers, bits, kind, target, extents)
+            found = search(registers, bits, kind if how is None else how.move, target, extents)
             if found is not None and freed(found):
                 return found
         except LayoutError:  # this search cannot handle these registers; the next one may

@@ -25,7 +25,7 @@ from layoutalg.ground.errors import BudgetError, Diagnostic, InfeasibleError, La
 from layoutalg.ground.limits import PLAN_SECONDS
 from layoutalg.ground.picture import Shown
 from layoutalg.ground.record import Record
-from layoutalg.notation.written import is_written, read_written
+from layoutalg.notation.written import read_written
 from layoutalg.proofs.tensor import Tensor, tensor_of
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.synth.solving import joint
@@ -37,7 +37,7 @@ from layoutalg.targets.banks import nvidia_access
 from layoutalg.targets.nvidia import tensormap as hardware
 from layoutalg.targets.nvidia.swizzles import CHUNK_BYTES
 from layoutalg.targets.nvidia.tensormap.checks import no_tensor_maps
-from layoutalg.targets.registry import TARGETS, lookup
+from layoutalg.targets.registry import lookup
 from layoutalg.targets.target_model import model_of
 
 OPERAND_DTYPES = ("f16", "bf16", "tf32", "u8")
@@ -47,7 +47,7 @@ JOINT_SECONDS = 2.0
 """Time limit for proving that nothing beats the first choice."""
 _BEST = "no layout beats the first: none has fewer issues, or equally many and fewer turns of these accesses"
 _ELSEWHERE = "layoutalg.swizzle also searches stacked XORs and all layouts linear over F2"
-_WRITES = ("st.", "stmatrix", "ds_write")
+_WRITES = ("st.", "stmatrix", "ds_write", "store ")
 """Name prefixes of consumers that write the tile."""
 _RANKED = (
     "plan(s) without out-of-bounds fill", "issue(s)", "turn(s)", "byte(s)", "documented rule(s) broken",
@@ -191,7 +191,7 @@ def suggest(
     target: str = "sm_90a",
     *,
     fill: str = "tma",
-    budget_seconds: float = PLAN_SECONDS,
+    seconds: float = PLAN_SECONDS,
     **options: Any,
 ) -> Suggestion:
     """Return the shared-memory layouts that serve every consumer of a tile, proved and ranked.
@@ -205,7 +205,7 @@ def suggest(
         target: Architecture.
         fill: ``"tma"``: a TensorMap fills the tile, and each choice carries its plan; ``"threads"``: a consumer stores
             it, or else threads do, by the widest stores along the tensor's contiguous dimension; their turns count.
-        budget_seconds: Wall time for the whole search.
+        seconds: Wall time for the whole search.
         options: Those of ``layoutalg.tensormap``: ``bounds``, ``oob_required``, ...
 
     Example:
@@ -218,7 +218,7 @@ def suggest(
     question = _question(tensor, tile, consumers, target, fill, options)
     ranked: list[tuple[tuple[Any, ...], Choice]] = []
     losers: list[Loser] = []
-    with clock.within(clock.checked_seconds(budget_seconds, "budget_seconds")):
+    with clock.within(clock.checked_seconds(seconds, "seconds")):
         matrix = (question.tile[question.places[0]], question.tile[question.places[1]])
         for place, candidate in enumerate(candidates(matrix, question.size, target, bool(question.directions))):
             clock.check("the search for a shared layout")
@@ -255,7 +255,7 @@ def _proved(
     try:
         plan = joint(
             question.tile, question.tensor.dtype, given, question.target, tensor=question.tensor, fill=fill,
-            budget_seconds=clock.left(JOINT_SECONDS), **question.options,
+            seconds=clock.left(JOINT_SECONDS), **question.options,
         )  # fmt: skip
     except (BudgetError, InfeasibleError, MalformedError):
         return ""
@@ -287,7 +287,7 @@ def _linear(consumer: object) -> object:
     if not isinstance(consumer, tuple | list) or len(consumer) != 2:
         return consumer
     name, registers = consumer
-    return name, read_written(registers).layout if is_written(registers) else registers
+    return name, read_written(registers).layout
 
 
 def _question(
@@ -298,7 +298,7 @@ def _question(
     source = tensor_of(tensor, *(each[1] for each in consumers if isinstance(each, tuple | list) and len(each) == 2))
     extents = CHECK.vector(tile, "tile", len(source.shape), 1)
     first, second = matrix_of(CHECK, extents)
-    CHECK.choice(target, "target", TARGETS)
+    lookup(CHECK.kind(target, str, "target"))
     CHECK.choice(fill, "fill", FILLS)
     size = hardware.element_bytes(source.dtype)
     total = int(np.prod([int(extent) for extent in extents], dtype=object)) * size

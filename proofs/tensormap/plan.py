@@ -8,7 +8,7 @@ issues[q].smem_offset_bytes``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -98,6 +98,30 @@ class TensorMapPlan(Claim):
     def direction(self) -> str:
         """``"load"`` or ``"store"``."""
         return self.problem.direction
+
+    def encode(self, base_address: int = 0) -> bytes:
+        """Return the 128 bytes for a tensor at an address.
+
+        Args:
+            base_address: Byte address of the tensor's allocation.
+
+        Raises: MalformedError: LA372. TargetRuleError: LA307, with the rule that the address breaks.
+
+        Example:
+            >>> import layoutalg as la
+            >>> plan = la.tensormap(((1024, 512), None, "bf16"), (64, 64))
+            >>> plan.encode(0x7F0000001000)[:8].hex(), plan.encode() == plan.raw
+            ('00100000007f0000', True)
+        """
+        at = integer("base_address", base_address, 0) + self.tensor_map.base_address
+        return hardware.encode(replace(self.tensor_map, base_address=at), target=self.problem.arch)
+
+    def with_changes(self, **changes: object) -> TensorMapPlan:
+        """Return a copy with some fields replaced and checked; an address is an argument of ``encode``."""
+        if "base_address" in changes:
+            rule = "is no field, as a plan holds for every allocation: plan.encode(base_address=...) writes its bytes"
+            raise malformed("base_address", rule, changes["base_address"])
+        return Claim.with_changes(self, **changes)
 
     def coordinates(self, origin: Sequence[int]) -> tuple[tuple[int, ...], ...]:
         """Return the start coordinates of every issue for a tile origin.

@@ -18,7 +18,7 @@ from layoutalg.ground.check import Checker, integers
 from layoutalg.ground.errors import MalformedError
 from layoutalg.ground.layout import Layout
 from layoutalg.ground.recognize import Departure, linear
-from layoutalg.notation.written import is_written, read_written
+from layoutalg.notation.written import read_written
 from layoutalg.proofs.conversion import Held
 from layoutalg.synth.conversions.inside import Places
 from layoutalg.targets.registry import lookup
@@ -91,7 +91,7 @@ def parsed(source: object, destination: object, shape: tuple[int, ...] | None = 
 
 
 def _parsed(layout: object, shape: tuple[int, ...] | None, known: tuple[int, ...] | None) -> object:
-    return read_written(layout, shape, known=known).layout if is_written(layout) else layout
+    return read_written(layout, shape, known=known).layout
 
 
 def _extents(layout: object) -> tuple[int, ...] | None:

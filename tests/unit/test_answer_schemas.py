@@ -220,8 +220,8 @@ def _validator(name: str) -> Any:
 
 
 WRITTEN_ELSEWHERE = {
-    "demo", "emitted", "error", "picture", "real-tiles", "schemas",  # by the command line, and tested there
-    "certificate", "pipeline", "tensormap-problem", "wgmma-problem",
+    "demo", "emitted", "error", "layout", "picture", "real-tiles", "schemas",  # by the command line, and tested there
+    "certificate", "pipeline", "tensormap-problem", "wgmma-problem", "driver-call",
     "variant",  # an entry of a folder of compiled kernels
 }  # fmt: skip
 
@@ -259,7 +259,7 @@ VALUES = {
     "ListedLayout": "layout", "Layout": "layout", "PaddedShared": "layout", "Function": "the document of a layout",
     "TensorMap": "its 128 bytes", "Im2colMap": "its 128 bytes", "MatrixDescriptor": "its 64 bits",
     "Kind": "fact", "Multiply": "fact", "ReadPattern": "fact", "Target": "fact", "Law": "law",
-    "Patch": "line of PTX", "KernelSource": "source text", "ArrayKernel": "source text",
+    "Patch": "line of PTX", "Reading": "bytes", "KernelSource": "source text", "ArrayKernel": "source text",
     "RaggedKernel": "source text", "GroupedKernel": "source text", "SpanKernel": "source text",
     "MatmulKernel": "source text", "Space": "question", "AttentionKernel": "source text", "Emitted": "source text",
     "Form": "argument of a kernel", "Work": "argument of a schedule", "DeviceInfo": "device",
