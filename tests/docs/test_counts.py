@@ -24,6 +24,8 @@ WORDS = {
     "sixteen": 16,
 }  # fmt: skip
 
+NUMBERS = {number: word for word, number in WORDS.items()}
+
 
 def test_laws_and_kinds_of_certificates() -> None:
     solvers = [{each.engine for each in law.obligations} for law in laws()]
@@ -32,7 +34,10 @@ def test_laws_and_kinds_of_certificates() -> None:
     found = re.search(stated, TOUR)
     assert found is not None
     assert tuple(map(int, found.groups())) == (len(solvers), sum(len(each) > 1 for each in solvers), len(listed))
-    assert f"{len(checker.KINDS)} kinds of certificates, one checker of 2,100 lines" in TOUR
+    files = list((ROOT / "proofs" / "checker").glob("*.py"))
+    lines = round(sum(file.read_text(encoding="utf-8").count("\n") for file in files), -2)
+    assert f"{len(checker.KINDS)} kinds of certificates, one checker of {lines:,} lines" in TOUR
+    assert f"one folder of {NUMBERS[len(files)]} files, `layoutalg/proofs/checker`" in TOUR
 
 
 def test_targets_tiles_and_questions() -> None:

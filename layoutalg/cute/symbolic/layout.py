@@ -110,7 +110,7 @@ class SymbolicLayout(Written):
     conditions: tuple[SideCondition, ...]
     title = "CuTe shape:stride with symbolic sizes"
     no_bridge = "other families need concrete sizes: call .subs({...}) first"
-    hint = "import layoutalg.cute.symbolic for coalesce, composition, logical_divide and others of symbolic sizes"
+    hint = "with names, import layoutalg.cute.symbolic: coalesce, composition, complement, inverses, logical_divide, logical_product"
 
     def __init__(
         self,
