@@ -180,7 +180,8 @@ def passes() -> Iterator[Row]:
     yield Row(f"process, {len(problems)} problems", functools.partial(asked, problems), clock=children)
     text = (
         "import json, sys, time\nt = time.process_time()\nfrom layoutalg.synth import synthesize_tensormap\n"
-        "problem = json.load(sys.stdin)\njson.dumps(synthesize_tensormap(problem).to_json())\nprint(time.process_time() - t)"
+        "problem = json.load(sys.stdin)\njson.dumps(synthesize_tensormap(problem).to_json())\n"
+        "print(time.process_time() - t)"
     )
     command = functools.partial(subprocess.run, [sys.executable, "-c", text], capture_output=True, check=True, cwd=ROOT)
     first = min(float(command(input=json.dumps(problems[0]).encode()).stdout) for _ in range(5))

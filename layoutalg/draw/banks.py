@@ -39,7 +39,9 @@ def draw_phases(canvas: Canvas, model: BankModel, addresses: Sequence[int | None
     groups = [(lane_spans(phase.lanes), banks) for phase, banks in rows]
     canvas.text(4, top + 38, "lanes / bank", "s")
     draw_words(canvas, groups, 130.0, top + 42, (wide, CELL), 1 if model.banks <= 32 else 2)
-    canvas.text(4, canvas.height + 14, "numbers: distinct words of a bank in one phase; hatched and outlined: a conflict", "s")
+    canvas.text(
+        4, canvas.height + 14, "numbers: distinct words of a bank in one phase; hatched and outlined: a conflict", "s"
+    )
     _draw_lanes(canvas, model, rows, canvas.height + 14)
 
 
@@ -81,7 +83,7 @@ def draw_words(
 
 
 def busy(count: int, worst: int) -> str:
-    """Return the style class of a bank by its words: grey for none, blue for one, hatched and redder with each doubling."""
+    """Return the style class of a bank by its words: grey for none, blue for one, hatched and ever redder for more."""
     if count <= 1:
         return "f" if count else "z"
     return f"k{int(2 * log2(count) / log2(max(worst, 2)))}"

@@ -1,9 +1,9 @@
 """Build an SVG picture from rectangles and text, with one style for all pictures.
 
-Implementation notes: colours are classes, which keeps a cell to a few dozen characters. The ramp runs from dark violet by
-teal to light yellow with increasing luminance, so it works for colour-blind readers and in greyscale; important marks
-(conflicts, out of bounds, a witness) also differ by stroke or hatching. Text outside cells follows the reader's colour
-scheme. Pictures cannot execute anything: all text is escaped, and there are no scripts or references.
+Implementation notes: colours are classes, which keeps a cell to a few dozen characters. The ramp runs from dark
+violet by teal to light yellow with increasing luminance, so it works for colour-blind readers and in greyscale;
+important marks (conflicts, out of bounds, a witness) also differ by stroke or hatching. Text outside cells follows the
+reader's colour scheme. Pictures cannot execute anything: all text is escaped, and there are no scripts or references.
 """
 
 from __future__ import annotations

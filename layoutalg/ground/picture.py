@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from typing import Any
 
 PROMPT_CHARACTERS = 320
-"""Longest ``repr`` of an answer or plan in the constructor's form; longer ones show the first lines of ``str`` instead."""
+"""Longest ``repr`` of an answer in the constructor's form; longer ones show the first lines of ``str`` instead."""
 PROMPT_LINES, LINE_CHARACTERS = 20, 160
 _DRAWERS: list[Callable[[Any], dict[str, str]]] = []
 
