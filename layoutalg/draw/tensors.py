@@ -165,14 +165,14 @@ def _window(
     for axis in (0, 1):
         taken: list[tuple[float, float]] = []
         for edge in dict.fromkeys([low[axis], shape[axis], *(at for start in edges for at in start[axis]), high[axis]]):
-            at = (edge - low[axis]) * scale[axis]
+            along = (edge - low[axis]) * scale[axis]
             room = 3.1 * len(str(edge)) + 3 if axis else 5.5
-            if low[axis] <= edge <= high[axis] and all(abs(at - other) >= room + rest for other, rest in taken):
-                taken.append((at, room))
+            if low[axis] <= edge <= high[axis] and all(abs(along - other) >= room + rest for other, rest in taken):
+                taken.append((along, room))
                 if axis:
-                    canvas.text(left + at, top + tall + 16, edge, "s m")
+                    canvas.text(left + along, top + tall + 16, edge, "s m")
                 else:
-                    canvas.text(left - 6, top + at + 4, edge, "s e")
+                    canvas.text(left - 6, top + along + 4, edge, "s e")
 
 
 def _shared(canvas: Canvas, plan: TensorMapPlan, left: float, top: float) -> None:

@@ -78,6 +78,7 @@ def test_the_first_picture_shows_the_conflict_and_its_end(request):
     text = la.draw.svg(la.banks("ldmatrix", "(128,64):(64,1)"))
     assert 'class="k2"' in text.partition("with Sw&lt;3,3,3&gt;")[0]
     assert 'class="k' not in text.partition("with Sw&lt;3,3,3&gt;")[2]
+    assert "{fill:url(#la-k2)}" in text  # hatched: not by its colour alone
     if request.config.getoption("--update-golden"):
         HERO.write_text(text, encoding="utf-8")
     assert HERO.read_text(encoding="utf-8") == text, "after review, --update-golden"
