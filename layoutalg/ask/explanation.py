@@ -5,15 +5,17 @@ Implementation notes: a plan is checked before anything is said about it.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from layoutalg.ask.facts import ANSWERS, Fact, answer_facts, layout_facts, said
+from layoutalg.ask.facts import ANSWERS, Fact, answer_facts, layout_facts, said, symbolic_facts
 from layoutalg.ask.ledger import ledger
 from layoutalg.ask.tile_facts import tile_facts
 from layoutalg.cute import Swizzle
+from layoutalg.cute.symbolic import SymbolicLayout
 from layoutalg.ground import clock
 from layoutalg.ground.check import Checker
 from layoutalg.ground.document import malformed
@@ -200,6 +202,9 @@ def _tensor_facts(tensor: Tensor, target: str) -> Iterable[Fact]:
         yield said("names", ", ".join(tensor.names), list(tensor.names))
         pitches = [str(size_text(product_of([polynomial(stride), polynomial(size)]))) for stride in tensor.strides]
         yield said("pitches", f"[{', '.join(pitches)}] bytes", pitches)
+        with contextlib.suppress(LayoutError):  # an extent may be below 1 at all sizes
+            offsets = SymbolicLayout(tensor.shape, tensor.strides, tensor.assumptions)
+            yield from (fact for fact in symbolic_facts(offsets) if fact.name != "normal form")
         yield said("TMA", "layoutalg.tensormap plans for all sizes at once; the plan's guard says which")
         return
     yield said("pitches", f"{[stride * size for stride in tensor.strides]} bytes")
