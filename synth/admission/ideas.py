@@ -52,6 +52,8 @@ class Idea:
         added_bytes: Extra bytes spanned.
         changes: Number of entries that differ.
         parts: The requests that must all be admitted.
+        extra: Instructions besides those of the parts.
+        movement: How data in the refused layout gets there, JSON-ready; None if not planned.
     """
 
     kind: str
@@ -59,6 +61,8 @@ class Idea:
     added_bytes: int
     changes: int
     parts: tuple[Request, ...]
+    extra: int = 0
+    movement: Mapping[str, Any] | None = None
 
 
 def ideas(

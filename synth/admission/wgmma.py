@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from layoutalg.ground.errors import BudgetError, Repair, RepresentabilityError
+from layoutalg.ground.lazy import later
 from layoutalg.ground.refusal import Broken
 from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs import certify
@@ -15,13 +18,19 @@ from layoutalg.proofs.admission import Admission, Admitted, Refused
 from layoutalg.proofs.certify import conditions
 from layoutalg.proofs.certify.certificate import Certificate
 from layoutalg.proofs.wgmma import OperandPlan, OperandProblem
-from layoutalg.synth.admission.repairs import ranked
+from layoutalg.synth.admission.accesses import find_access
+from layoutalg.synth.admission.repairs import MOVED, ranked
 from layoutalg.synth.admission.request import CHECK, IntArray, Request
 from layoutalg.synth.wgmma import InadmissibleOperandError, synthesize_wgmma
 from layoutalg.synth.wgmma.parts import ALIGN_BYTES as PART_BYTES
 from layoutalg.synth.wgmma.parts import parts
 from layoutalg.synth.wgmma.refusal import closest
 from layoutalg.targets.nvidia import wgmma as hardware
+
+if TYPE_CHECKING:
+    from layoutalg.synth.admission import movement
+else:
+    movement = later("layoutalg.synth.admission.movement")
 
 RULE = "WGMMA_LAYOUT"
 OPTIONS = {
@@ -105,7 +114,13 @@ def _repairs(request: Request) -> tuple[Repair, ...]:
         plan = answer.descriptor
         return plan.problem.to_json() if isinstance(plan, OperandPlan) else None
 
-    return ranked(request, find_wgmma, stated=stated)
+    def find(part: Request) -> Admission:
+        return find_wgmma(part) if part.consumer.startswith("wgmma") else find_access(part)
+
+    own = (lambda asked: movement.into_registers(asked, find_access),)
+    found = ranked(request, find, stated=stated, own=own)
+    least = min((each.movement["cycles"] for each in found if each.name in MOVED and each.movement), default=math.inf)
+    return tuple(each for each in found if each.name != movement.READ or each.movement["cycles"] < least)
 
 
 def _by_parts(request: Request, side: str, sparse: bool) -> Admitted | Unknown | None:

@@ -155,9 +155,7 @@ def _keeps_classes(entry: Condition) -> bool:
     return entry.kind == "integral" or (entry.kind == "nonnegative" and all(slope > 0 for _, slope in slopes))
 
 
-def _rows(
-    strides: tuple[Polynomial, ...], facts: Facts
-) -> tuple[tuple[Polynomial, ...], list[tuple[int, ...]] | None]:
+def _rows(strides: tuple[Polynomial, ...], facts: Facts) -> tuple[tuple[Polynomial, ...], list[tuple[int, ...]] | None]:
     """Return the units and each stride as a combination of them; None if one is no integer combination."""
     spread = [facts.by_class(step) for step in strides]
     if not all(step.whole for step in spread):
