@@ -262,7 +262,11 @@ def _problem(problem: TensorMapProblem | OperandProblem, _target: str) -> Explan
         repairs = [repair.to_json() for repair in error.diagnostic.repairs]
         data = {"because": error.diagnostic.because.split("\n"), "repairs": repairs}
         return _made("problem", [said("inadmissible", str(error), data)], holds=False)
-    return _made("problem", [said("plan", str(plan), plan.to_json())])
+    return _made("problem", [said("plan", str(plan), plan.to_json()), *_road(plan)])
+
+
+def _road(plan: TensorMapPlan | OperandPlan) -> list[Fact]:
+    return [said("road", plan.road)] if isinstance(plan, TensorMapPlan) and plan.road else []
 
 
 def _plan(plan: TensorMapPlan | OperandPlan, target: str) -> Explanation:
@@ -270,7 +274,7 @@ def _plan(plan: TensorMapPlan | OperandPlan, target: str) -> Explanation:
     facts = [said("check", str(verdict), str(verdict).split("\n")[0].split()[0])]
     proved = str(verdict).startswith("proved")
     if proved:
-        facts.append(said("plan", str(plan), plan.to_json()))
+        facts += [said("plan", str(plan), plan.to_json()), *_road(plan)]
     if isinstance(plan, TensorMapPlan):
         facts += _map_facts(hardware.decode(bytes.fromhex(plan.hex), target=target), target)
     return _made("plan", facts, holds=proved)

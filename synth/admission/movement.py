@@ -26,7 +26,8 @@ from layoutalg.proofs.admission import Admitted
 from layoutalg.proofs.conversion import ELEMENT_BITS, ConversionPlan, Held, counted
 from layoutalg.proofs.conversion_steps import WORD_BITS, taken_by
 from layoutalg.proofs.listed_access import UNCOUNTED
-from layoutalg.synth.admission.ideas import Idea
+from layoutalg.synth.admission.form import form_of
+from layoutalg.synth.admission.ideas import Idea, inner_of
 from layoutalg.synth.admission.request import Finder, IntArray, Request
 from layoutalg.synth.conversions import conversion
 from layoutalg.synth.conversions.listed import VECTORS, side_of
@@ -60,7 +61,7 @@ def tilings(
     together: int = 1,
     kept: Sequence[tuple[int, ...]] = (),
 ) -> Iterator[LinearLayout]:
-    """Yield tilings of a tile by a fragment: the warps at adjacent fragments, at the far ends, as copies, or as kept.
+    """Yield tilings of a tile by a fragment: the warps as kept, or at adjacent fragments, the rest of them as copies.
 
     Args:
         extents: The tile's dimensions, powers of two.
@@ -92,32 +93,20 @@ def tilings(
         return [tuple(1 << bit if other == dim else 0 for other in range(rank)) for bit in bits]
 
     free = [steps(dim, size, extent) for dim, (size, extent) in enumerate(zip(sizes, extents.values(), strict=True))]
+    first, every = steps(0, sizes[0] // together, sizes[0]), [step for dim in free for step in dim]
+    count, zero = (warps // together).bit_length() - 1, (0,) * rank
+    dealt = [tuple(kept[len(first) :])]
+    for counts in itertools.product(*[range(len(dim) + 1) for dim in free]):
+        for order in itertools.permutations(range(rank)) if sum(counts) <= count else ():
+            taken = [step for dim in order for step in free[dim][: counts[dim]]]
+            dealt.append((*taken, *(zero,) * (count - len(taken))))
     own = [tuple(image[:rank] for image in fragment.bases[axis]) for axis in ("register", "lane")]
-    first = steps(0, sizes[0] // together, sizes[0])
-    made: dict[LinearLayout, None] = {}
-    for taken in _dealt(free, (warps // together).bit_length() - 1, tuple(kept[len(first) :])):
-        rest = [step for dim in reversed(free) for step in dim if step not in taken]
-        axes = [("register", (*own[0], *rest)), ("lane", own[1]), ("warp", (*first, *taken))]
-        made[LinearLayout.from_bases(axes if warps > 1 else axes[:2], tuple(extents.items()))] = None
-    yield from made
-
-
-def _dealt(
-    free: list[list[tuple[int, ...]]], count: int, kept: tuple[tuple[int, ...], ...]
-) -> Iterator[tuple[tuple[int, ...], ...]]:
-    """Yield the steps that so many bits of the warp number take; zeros are copies."""
-    zero = (0,) * len(free)
-    moving = [step for step in kept if any(step)]
-    if len(kept) == count and len(set(moving)) == len(moving) and set(moving) <= {step for dim in free for step in dim}:
-        yield kept
-    for counts in itertools.product(*[range(min(len(dim), count) + 1) for dim in free]):
-        copies = (zero,) * (count - sum(counts))
-        for order in itertools.permutations(range(len(free))) if sum(counts) <= count else ():
-            for far in (False, True):
-                starts = [len(dim) - many if far else 0 for dim, many in zip(free, counts, strict=True)]
-                taken = tuple(step for dim in order for step in free[dim][starts[dim] : starts[dim] + counts[dim]])
-                yield (*copies, *taken)
-                yield (*taken, *copies)
+    for warp in dict.fromkeys(dealt):
+        moving = [step for step in warp if any(step)]
+        if len(warp) == count and len(set(moving)) == len(moving) and set(moving) <= set(every):
+            rest = [step for dim in reversed(free) for step in dim if step not in warp]
+            axes = [("register", (*own[0], *rest)), ("lane", own[1]), ("warp", (*first, *warp))]
+            yield LinearLayout.from_bases(axes if warps > 1 else axes[:2], tuple(extents.items()))
 
 
 def converted(request: Request, find: Finder, fragment: LinearLayout, together: int = 1) -> Iterator[Idea]:
@@ -129,38 +118,29 @@ def converted(request: Request, find: Finder, fragment: LinearLayout, together: 
         return
     kept = held.bases.get("warp", ()) if isinstance(held, LinearLayout) else ()
     found = list(tilings(extents, outer.get("warp", 1), fragment, together, kept))
-    alike = [wanted for wanted in found if wanted.in_dims["register"] == held.in_dims.get("register", 1)]
-    made: list[tuple[float, int, LinearLayout, ConversionPlan]] = []
-    for place, wanted in enumerate([*alike, *(wanted for wanted in found if wanted not in alike)]):
-        clock.check("repairs")
-        if place == len(alike) and (idea := _admitted(request, find, made)) is not None:
-            yield idea
-            return
-        with contextlib.suppress(LayoutError):  # an element that no register holds, or a layout that is not read
-            plan = conversion(held, wanted, bits, request.target)
-            if isinstance(plan, ConversionPlan):
-                made.append((plan.cost.cycles, place, wanted, plan))
-    if (idea := _admitted(request, find, made)) is not None:
-        yield idea
-
-
-def _admitted(
-    request: Request, find: Finder, made: list[tuple[float, int, LinearLayout, ConversionPlan]]
-) -> Idea | None:
-    """The cheapest conversion whose destination is admitted."""
-    for cycles, _, wanted, plan in sorted(made, key=lambda each: each[:2]):
-        part, cost = replace(request, layout=wanted), plan.cost
-        if isinstance(find(part), Admitted):
-            extra = cost.shuffles + cost.selects + cost.permutes + cost.accesses
-            told = {"mechanism": plan.mechanism, "rounds": plan.rounds, "barriers": cost.barriers, "cycles": cycles}
-            return Idea("convert the registers", str(wanted), 0, plan.source.registers, (part,), extra, told)
-    return None
+    for alike in (True, False):
+        made: list[tuple[float, int, LinearLayout, ConversionPlan]] = []
+        for place, wanted in enumerate(found):
+            clock.check("repairs")
+            if (wanted.in_dims["register"] == held.in_dims.get("register", 1)) == alike:
+                with contextlib.suppress(
+                    LayoutError
+                ):  # an element that no register holds, or a layout that is not read
+                    plan = conversion(held, wanted, bits, request.target)
+                    made += [(plan.cost.cycles, place, wanted, plan)] if isinstance(plan, ConversionPlan) else []
+        for cycles, _, wanted, plan in sorted(made, key=lambda each: each[:2]):
+            part, cost = replace(request, layout=wanted), plan.cost
+            if isinstance(find(part), Admitted):
+                extra = cost.shuffles + cost.selects + cost.permutes + cost.accesses
+                told = {"mechanism": plan.mechanism, "rounds": plan.rounds, "barriers": cost.barriers, "cycles": cycles}
+                yield Idea("convert the registers", str(wanted), 0, plan.source.registers, (part,), extra, told)
+                return
 
 
 # ---------------------------------------------------------------- shared memory
 
 
-def moved(before: Request, after: Request) -> dict[str, object] | None:
+def moved(before: Request, after: Request) -> dict[str, Any] | None:
     """Return the cheapest movement found from a shared layout to another of the same tile; None if none was planned.
 
     Example:
@@ -171,28 +151,26 @@ def moved(before: Request, after: Request) -> dict[str, object] | None:
         >>> found["read"], found["write"], found["cycles"]
         ('ld.shared.b16 x32, 128 turns', 'st.shared.b32 x16, 64 turns', 292.0)
     """
-    bits, target, extents = before.dtype.bits, before.target, before.extents
+    bits, extents = before.dtype.bits, before.extents
     powers = all(extent & (extent - 1) == 0 for extent in extents)
     low = min(before.align_bytes, after.align_bytes) < ALIGN_BYTES
     if bits not in ELEMENT_BITS or low or not powers or (after.extents, after.dtype.bits) != (extents, bits):
         return None
-    best: tuple[float, dict[str, object]] | None = None
+    best: dict[str, Any] | None = None
     for registers in _assignments(before, after):
         clock.check("repairs")
-        places = coordinates(registers)[0]
-        at = tuple(np.moveaxis(places, -1, 0))
-        offsets = before.offsets[at], after.offsets[at]
-        best = _counted(registers, offsets, bits, target, math.inf if best is None else best[0]) or best
-    return None if best is None else best[1]
+        at = tuple(np.moveaxis(coordinates(registers)[0], -1, 0))
+        most = math.inf if best is None else best["cycles"]
+        best = _counted(registers, (before.offsets[at], after.offsets[at]), bits, before.target, most) or best
+    return best
 
 
 def _assignments(before: Request, after: Request) -> Iterator[LinearLayout]:
     """Yield (register, lane, warp) -> tile coordinates: blocks of registers along the contiguous dimensions."""
     extents, lanes = before.extents, lookup(before.target).lanes
-    first, second = (_contiguous(each.offsets) for each in (before, after))
-    most = max(1, VECTORS[0] // before.dtype.bits)
-    counts = tuple(dict.fromkeys(min(count, most) for count in (most, max(1, WORD_BITS // before.dtype.bits), 1)))
-    seen = set()
+    first, second = (inner_of(form_of(each), len(extents)) for each in (before, after))
+    counts = tuple(dict.fromkeys(max(1, wide // before.dtype.bits) for wide in (VECTORS[0], WORD_BITS, 1)))
+    made: dict[LinearLayout, None] = {}
     for wide, tall in itertools.product(counts, counts if first != second else (1,)):
         for order in ((first, second), (second, first)):
             tile = Tile.start(tuple(range(len(extents)))).grow("register", first, min(wide, extents[first]))
@@ -207,47 +185,36 @@ def _assignments(before: Request, after: Request) -> Iterator[LinearLayout]:
             else:
                 rest = [extent // size for extent, size in zip(extents, tile.sizes, strict=True)]
                 tile = tile.grow_all("register", rest, tuple(whole))
-                if tile.bases not in seen:
-                    seen.add(tile.bases)
-                    yield LinearLayout.from_bases(tile.bases, tuple((f"dim{d}", n) for d, n in enumerate(extents)))
-
-
-def _contiguous(table: IntArray) -> int:
-    """The dimension whose second element follows the first; the last if there is none."""
-    last, origin = table.ndim - 1, int(table.reshape(-1)[0])
-    steps = [int(table.take(1, dim).reshape(-1)[0]) - origin if size > 1 else 0 for dim, size in enumerate(table.shape)]
-    return steps.index(1) if 1 in steps else last
+                made[LinearLayout.from_bases(tile.bases, tuple((f"dim{d}", n) for d, n in enumerate(extents)))] = None
+    yield from made
 
 
 def _counted(
     registers: LinearLayout, offsets: tuple[IntArray, IntArray], bits: int, target: str, most: float
-) -> tuple[float, dict[str, object]] | None:
-    """The cycles and the description of a movement by these registers; None if turns are unknown or it is no better."""
+) -> dict[str, Any] | None:
+    """The description of a movement by these registers; None if turns are unknown or it takes ``most`` cycles."""
     warps, lanes, count = offsets[0].shape
-    if model_of(target).register_excess(-(-count * bits // WORD_BITS), warps * lanes):
-        return None
     live = np.ones((warps * lanes, count), dtype=bool)
     read, write = (
         side_of(each.reshape(warps * lanes, count), live, kind, bits, target, lanes)
         for each, kind in zip(offsets, ("load", "store"), strict=True)
     )
-    natural, costs = max(1, WORD_BITS // bits), instruction_costs(target)
+    costs, natural = instruction_costs(target), max(1, WORD_BITS // bits)
     turns, waits = read.turns + write.turns, costs.shared_latency + BARRIERS * costs.block_barrier
-    if UNCOUNTED in (read.turns, write.turns) or costs.taken(0, 0, 0, turns, warps) + waits >= most:
+    spills = model_of(target).register_excess(-(-count // natural), warps * lanes)
+    if spills or UNCOUNTED in (read.turns, write.turns) or costs.taken(0, 0, 0, turns, warps) + waits >= most:
         return None
     loaded = {register: place for place, register in enumerate(read.order)}
     steps = taken_by([loaded[register] for register in write.order], count, natural)
-    places = LinearLayout.identity({"register": count, "lane": lanes, "warp": warps})
-    bits_of = (("element", sum(size for _, size in places.in_axes)),)
-    held = Held(LinearLayout(places.in_axes, bits_of, places.columns), None, count, lanes, warps)
+    axes = LinearLayout.identity({"register": count, "lane": lanes, "warp": warps})
+    width = (("element", sum(size for _, size in axes.in_axes)),)
+    held = Held(LinearLayout(axes.in_axes, width, axes.columns), None, count, lanes, warps)
     permutes = counted(steps, held, bits, costs).permutes
     for side in (read, write):  # parts of words are put together, or taken apart
         permutes += max(0, natural // side.elements - 1) * -(-count // natural)
     cycles = float(costs.taken(0, 0, permutes, turns, warps) + waits)
-    if cycles >= most:
-        return None
     ends = [f"{side.instruction} x{len(side.order) // side.elements}, {side.turns} turns" for side in (read, write)]
-    return cycles, {
+    return None if cycles >= most else {
         "mechanism": "shared", "registers": str(registers), "read": ends[0], "write": ends[1], "permutes": permutes,
         "barriers": BARRIERS, "cycles": cycles,
     }  # fmt: skip
@@ -263,21 +230,16 @@ def into_registers(request: Request, find: Finder) -> Iterator[Idea]:
     fragment = fragment_of("A", "k", made.bits, {"row": 16, "col": 8, "k": made.k})
     extents = {f"dim{dim}": extent for dim, extent in enumerate(request.extents)}
     registers: Any = next(tilings(extents, WARPS, fragment, WARPS), None)
-    costs, best = instruction_costs(request.target), None
+    costs, found = instruction_costs(request.target), []
     for place, reader in enumerate(READS if registers is not None else ()):
         part = replace(request, consumer=reader, options={"registers": registers})
         answer = find(part)
-        if not isinstance(answer, Admitted) or answer.descriptor.turns is None:
-            continue
-        plan = answer.descriptor
-        held = registers.in_dims["register"]
-        natural = max(1, WORD_BITS // bits)
-        permutes = max(0, plan.count - -(-held // natural)) if "matrix" not in reader else 0
-        cycles = costs.taken(0, 0, permutes, plan.turns, WARPS) + costs.shared_latency
-        if best is None or (cycles, place) < best[0]:
-            told = {"mechanism": reader, "rounds": plan.count, "turns": plan.turns, "barriers": 0}
-            told["cycles"] = float(cycles)
-            detail = f"{reader}, registers {registers}"
-            best = (cycles, place), Idea(READ, detail, 0, 2, (part,), permutes, told)
-    if best is not None:
-        yield best[1]
+        if isinstance(answer, Admitted) and answer.descriptor.turns is not None:
+            turns, count = answer.descriptor.turns, answer.descriptor.count
+            words = -(-registers.in_dims["register"] * bits // WORD_BITS)
+            permutes = 0 if "matrix" in reader else max(0, count - words)
+            cycles = float(costs.taken(0, 0, permutes, turns, WARPS) + costs.shared_latency)
+            told = {"mechanism": reader, "rounds": count, "turns": turns, "barriers": 0, "cycles": cycles}
+            idea = Idea(READ, f"{reader}, registers {registers}", 0, 2, (part,), permutes, told)
+            found.append((cycles, place, idea))
+    yield from (idea for _, _, idea in sorted(found, key=lambda each: each[:2])[:1])

@@ -119,8 +119,9 @@ def _repairs(request: Request) -> tuple[Repair, ...]:
 
     own = (lambda asked: movement.into_registers(asked, find_access),)
     found = ranked(request, find, stated=stated, own=own)
-    least = min((each.movement["cycles"] for each in found if each.name in MOVED and each.movement), default=math.inf)
-    return tuple(each for each in found if each.name != movement.READ or each.movement["cycles"] < least)
+    cycles = {each.name: each.movement["cycles"] for each in found if each.movement is not None}
+    least = min((cycles[name] for name in MOVED if name in cycles), default=math.inf)
+    return tuple(each for each in found if each.name != movement.READ or cycles[each.name] < least)
 
 
 def _by_parts(request: Request, side: str, sparse: bool) -> Admitted | Unknown | None:

@@ -22,14 +22,17 @@ from layoutalg.targets.instruction_costs import instruction_costs
 from layoutalg.targets.layouts.amd import mfma_accumulator
 from layoutalg.targets.layouts.nvidia import mma_accumulator, mma_operand, wgmma_accumulator
 
-REGISTERS = (
-    ("mma.m16n8k16.f32.bf16.A", "sm_90a", "bf16", lambda m, k, warps: mma_operand("A", (16 * m, 16 * k), (warps, 1), 2)),
-    ("mma.m16n8k32.s32.s8.A", "sm_90a", "s8", lambda m, k, warps: mma_operand("A", (16 * m, 32 * k), (warps, 1), 4)),
-    ("mma.m16n8k16.f32.f16.D", "sm_80", "f32", lambda m, n, warps: mma_accumulator((16 * m, 8 * n), (warps, 1))),
-    ("mma.m16n8k16.f32.bf16.B", "sm_90a", "bf16", lambda n, k, warps: mma_operand("B", (16 * k, 8 * n), (1, warps), 2)),
-    ("wgmma.D", "sm_90a", "f32", lambda m, n, warps: wgmma_accumulator((64 * m, 8 * n), (4, 1), 8)),
-    ("mfma.v_mfma_f32_32x32x8_f16.D", "gfx942", "f32", lambda m, n, warps: mfma_accumulator((32 * m, 32 * n), (32, 32), (warps, 1))),
-)  # fmt: skip
+REGISTERS = {
+    ("mma.m16n8k16.f32.bf16.A", "sm_90a", "bf16"): lambda m, k, w: mma_operand("A", (16 * m, 16 * k), (w, 1), 2),
+    ("mma.m16n8k32.s32.s8.A", "sm_90a", "s8"): lambda m, k, w: mma_operand("A", (16 * m, 32 * k), (w, 1), 4),
+    ("mma.m16n8k16.f32.f16.D", "sm_80", "f32"): lambda m, n, w: mma_accumulator((16 * m, 8 * n), (w, 1)),
+    ("mma.m16n8k16.f32.bf16.B", "sm_90a", "bf16"): lambda n, k, w: mma_operand("B", (16 * k, 8 * n), (1, w), 2),
+    ("wgmma.D", "sm_90a", "f32"): lambda m, n, w: wgmma_accumulator((64 * m, 8 * n), (4, 1), 8 * w),
+    ("mfma.v_mfma_f32_32x32x8_f16.D", "gfx942", "f32"): lambda m, n, w: mfma_accumulator(
+        (32 * m, 32 * n), (32, 32), (w, 1)
+    ),
+}
+"""A tiling by an operand of some instructions, rows, columns and warps."""
 POWERS = st.sampled_from([1, 2, 4])
 
 
@@ -40,15 +43,15 @@ def shuffled(layout: la.LinearLayout, seed: int, kept: int) -> la.LinearLayout:
     moving = every[kept:]
     random.Random(seed).shuffle(moving)
     left = iter([*every[:kept], *moving])
-    sizes = {name: size for name, size in layout.out_dims.items()}
-    return la.LinearLayout.from_bases({axis: [next(left) for _ in images] for axis, images in axes.items()}, sizes)
+    bases = {axis: [next(left) for _ in images] for axis, images in axes.items()}
+    return la.LinearLayout.from_bases(bases, dict(layout.out_dims))
 
 
-@given(st.sampled_from(REGISTERS), POWERS, POWERS, POWERS, st.integers(0, 2**16), st.integers(0, 3))
+@given(st.sampled_from(list(REGISTERS)), POWERS, POWERS, POWERS, st.integers(0, 2**16), st.integers(0, 3))
 @settings(max_examples=40, deadline=None)
 def test_registers_are_converted_into_a_tiling(case, rows, columns, warps, seed, kept) -> None:
-    consumer, target, dtype, make = case
-    held = shuffled(make(max(rows, warps), max(columns, warps), warps), seed, kept)
+    consumer, target, dtype = case
+    held = shuffled(REGISTERS[case](max(rows, warps), max(columns, warps), warps), seed, kept)
     answer = la.admissible(held, consumer, target, dtype)
     if answer:
         return
@@ -58,15 +61,11 @@ def test_registers_are_converted_into_a_tiling(case, rows, columns, warps, seed,
     assert la.admissible(wanted, consumer, target, dtype)
     assert all(asked_again(answer, repair))
     assert (wanted.out_dims, wanted.in_dims["register"]) == (held.out_dims, held.in_dims["register"])
-    plan = la.conversion(held, wanted, answer_bits(dtype), target).check()
+    plan = la.conversion(held, wanted, {"bf16": 16, "s8": 8, "f32": 32}[dtype], target).check()
     told = (plan.mechanism, plan.rounds, plan.cost.cycles, plan.cost.barriers)
     assert told == tuple(repair.movement[key] for key in ("mechanism", "rounds", "cycles", "barriers"))
     before, after = (coordinates(each)[0].reshape(-1, len(held.out_dims)) for each in (held, wanted))
     assert {tuple(each) for each in after.tolist()} == {tuple(each) for each in before.tolist()}
-
-
-def answer_bits(dtype: str) -> int:
-    return {"bf16": 16, "s8": 8, "f32": 32}[dtype]
 
 
 @pytest.mark.parametrize(

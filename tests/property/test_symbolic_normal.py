@@ -130,11 +130,14 @@ def test_vectors_are_contiguous_and_aligned(low: int, run: int, bits: int) -> No
     known = (f"ld % {1 << low} == 0", f"K % {1 << run} == 0")
     form = normal_form(SymbolicLayout(("M", "K"), ("ld", 1), known))
     wide = form.vector_bits(bits)
-    assert form.exact and form.vector == 1 << min(low, run) and wide == min(128 // bits, form.vector) * bits
+    assert form.exact
+    assert form.vector == 1 << min(low, run)
+    assert wide == min(128 // bits, form.vector) * bits
     for ld, k, row in itertools.product((1 << low, 3 << low, 21 << low), (1 << run, 5 << run), (0, 1, 5)):
         for column in range(0, k, wide // bits):
             address = bits * (row * ld + column)
-            assert address % wide == 0 and column + wide // bits <= k
+            assert address % wide == 0
+            assert column + wide // bits <= k
 
 
 def test_offsets_that_may_be_no_integers_are_refused() -> None:
@@ -146,5 +149,6 @@ def test_offsets_that_may_be_no_integers_are_refused() -> None:
 
 def test_explanations_state_what_divides() -> None:
     told = la.explain(la.Tensor(("M", "K"), ("ld", 1), assume=("ld % 8 == 0", "K % 16 == 0")))
-    assert told["multiples"] == {"strides": [8, 1], "offsets": 1, "exact": True} and told["vectors"] == 8
+    assert told["multiples"] == {"strides": [8, 1], "offsets": 1, "exact": True}
+    assert told["vectors"] == 8
     assert la.explain("(64,?{div=16}):(?{i64 div=8},1)")["vectors"] == 8

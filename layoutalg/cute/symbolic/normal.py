@@ -3,9 +3,9 @@
 Main statements, for all sizes that meet the assumptions and side conditions: the form is the same function of the 1-D
 coordinate; each number in ``gcds`` divides its stride; ``offset`` plus the lattice contains every offset.
 
-Notation: each name K of a known class r mod m is written m k + r, with k = (K - r)/m any integer. The monomials in these
-k are the *units*. Strides that are integer combinations of units are the rows of a matrix; its rows span the lattice,
-and its Smith form has the invariants d_1 | d_2 | ..., of which d_1 divides every difference of offsets.
+Notation: each name K of a known class r mod m is written m k + r, with k = (K - r)/m any integer. The monomials in
+these k are the *units*. Strides that are integer combinations of units are the rows of a matrix; its rows span the
+lattice, and its Smith form has the invariants d_1 | d_2 | ..., of which d_1 divides every difference of offsets.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from layoutalg.ground.check import Checker
 from layoutalg.ground.conditions import Condition
 from layoutalg.ground.errors import MalformedError
 from layoutalg.ground.facts import Facts, facts_of, is_integral
-from layoutalg.ground.polynomial import ONE, Polynomial, named, number, total, trusted
+from layoutalg.ground.polynomial import ONE, Polynomial, named, total, trusted
 from layoutalg.ground.polynomial_text import PolynomialLike, polynomial
 from layoutalg.ground.record import Checked
 from layoutalg.integer.access import common_divisor
@@ -163,6 +163,6 @@ def _rows(strides: tuple[Polynomial, ...], facts: Facts) -> tuple[tuple[Polynomi
     monomials = sorted({monomial for step in spread for monomial, _ in step.monomials})
     parts = [dict(step.monomials) for step in spread]
     classes = {name: facts.residue.get(name, (1, 0)) for monomial in monomials for name, _ in monomial}
-    backs = {name: (named(name) - rest) * number(1) / modulus for name, (modulus, rest) in classes.items()}
+    backs = {name: (named(name) - rest) / modulus for name, (modulus, rest) in classes.items()}
     units = tuple([trusted(((monomial, ONE.monomials[0][1]),)).replace(backs) for monomial in monomials])
     return units, [tuple([int(part.get(monomial, 0)) for monomial in monomials]) for part in parts]
