@@ -26,8 +26,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import layoutalg as la
-from layoutalg.codegen.kernels.attention import SHARE, consumer_registers
+from layoutalg.codegen.kernels.attention import LOADER_REGISTERS, SHARE
 from layoutalg.codegen.kernels.gemm_forms import GROUP_ROWS, LINE_BYTES, ROOM, SPANS, UNITS, Form
+from layoutalg.codegen.pipeline.program import consumer_registers
 from layoutalg.ground.errors import InfeasibleError
 from layoutalg.pipeline import Work, attention_work, gemm_work
 from layoutalg.targets.pipeline_costs import pipeline_costs
@@ -304,7 +305,7 @@ def product_choices(problem: Product) -> dict[str, Choice]:
 @functools.cache
 def attention_interval(consumers: int, keys: int, head: int) -> Interval | None:
     """The schedule of a block of keys."""
-    if keys // 2 + keys // 4 + head // 2 > consumer_registers(consumers) * (SHARE - 1) // SHARE:
+    if keys // 2 + keys // 4 + head // 2 > consumer_registers(consumers, LOADER_REGISTERS) * (SHARE - 1) // SHARE:
         return None
     work = attention_work(GROUP_ROWS * consumers, keys, head, "bf16", consumers, pingpong=False)
     cycles = LOADED_KIB * keys * head * 2 / 1024

@@ -162,7 +162,7 @@ def swizzled(rng: np.random.Generator, form: str, times: list[float]) -> tuple[l
     """A swizzle and all members of its space."""
     accesses, bits, options, members = space_of(rng, form)
     try:
-        plan = timed(times, accesses, TARGET, bits, **options, budget_seconds=60).check()
+        plan = timed(times, accesses, TARGET, bits, **options, seconds=60).check()
     except la.RepresentabilityError as error:
         empty = SwizzlePlan(accesses[0].layout, bits, tuple(accesses), (), 0, "")
         least, _, size = judged(empty, members)
@@ -191,7 +191,7 @@ def padded(rng: np.random.Generator, form: str, times: list[float]) -> tuple[lis
         names = [str(name) for name in rng.choice(NAMES, int(rng.integers(1, 3)), replace=False)]
         start = time.process_time()
         try:
-            plan = la.padding(shape, names, TARGET, bits, form=form, budget_seconds=120).check()
+            plan = la.padding(shape, names, TARGET, bits, form=form, seconds=120).check()
         except la.InfeasibleError:
             return ["refused"], 0
         except la.MalformedError:  # vectors that do not divide a row

@@ -103,7 +103,7 @@ def rows(tiles: list[dict[str, Any]], count: int) -> Iterator[Row]:
                 yield Row(name, 0.0, None, "no size has a name")
                 continue
             began = time.perf_counter()
-            plan = synthesize_symbolic(problem, budget_seconds=60, repair=False)
+            plan = synthesize_symbolic(problem, seconds=60, repair=False)
         except LayoutError as error:
             because = (
                 error.diagnostic.because.split(":")[0] if error.diagnostic.code == "LA400" else error.diagnostic.because

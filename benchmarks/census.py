@@ -225,9 +225,7 @@ def drawn(space: Space, seed: int) -> Iterator[Any]:
 def asked(layout: Any, tile: tuple[int, int], dtype: str) -> dict[str, str]:
     """Return the verdict of every column: ``yes``, ``no`` or ``unknown``."""
     answers = {
-        name: la.admissible(
-            layout, name, "sm_90a", dtype, tile=tile, budget_seconds=BUDGET_SECONDS, **OPTIONS.get(name, {})
-        )
+        name: la.admissible(layout, name, "sm_90a", dtype, tile=tile, seconds=BUDGET_SECONDS, **OPTIONS.get(name, {}))
         for name in CONSUMERS
     }
     said = {name: _said(answer) for name, answer in answers.items()}
@@ -246,7 +244,7 @@ def asked(layout: Any, tile: tuple[int, int], dtype: str) -> dict[str, str]:
             "yes" if whole == "yes" or (reach is not None and reach <= held) else least
         )
         said[f"{name}, or the least repair with padding"] = "yes" if whole == "yes" or reach is not None else least
-    factored = factorise(layout, "tma", "sm_90a", dtype, warps=WARPS, budget_seconds=BUDGET_SECONDS)
+    factored = factorise(layout, "tma", "sm_90a", dtype, warps=WARPS, seconds=BUDGET_SECONDS)
     said["factored"] = (
         "yes" if isinstance(factored, Factorisation) else "no" if isinstance(factored, la.Refused) else "unknown"
     )

@@ -34,9 +34,10 @@ GRANULES = tuple(16 << step for step in range(13))
 TOKENS = (32, 128, 512, 4096)
 K, EXPERTS, COLUMNS = 8, 128, 7168
 PAGES = tuple(4096 << step for step in range(7))
-LOOPS = tuple(CopyLoop(threads, each, turns, apart) for threads in (128, 256, 512, 1024) for each in (1, 2, 4, 8, 16)
-              for turns, apart in ((1, False), (4, False), (4, True)) if 512 <= threads * each <= 8192)  # fmt: skip
-"""Loops by threads and vectors, whose operators of caches are compared for the best of them alone."""
+LOOPS = tuple(CopyLoop(threads, each, turns, False, COPY_LOOP.load, COPY_LOOP.store)
+              for threads in (64, 128, 256, 512, 1024) for each in (1, 2, 4, 8)
+              for turns in (1, 2) if 128 <= threads * each <= 4096)  # fmt: skip
+"""Loops by threads and vectors; the operators of caches are compared for the best of them."""
 LENGTHS = (1, 4, 16, 64)
 """Rows of the runs that are copied."""
 WAYS = {"vector": "vector", "bulk": "bulk", "tma": "box"}
@@ -229,7 +230,7 @@ def loops() -> list[dict[str, Any]]:
     flat = torch().empty_like(pool)
     usual = [cached(32768, layout, rng) for layout in ("NHD", "HND")]
     shapes = [row for cache in usual for row in looped(cache, LOOPS, pool, flat, "shapes")]
-    some = [replace(loop, load=load, store=store) for _, loop in leading(shapes, 3) for load in LOADS
+    some = [replace(loop, load=load, store=store) for _, loop in leading(shapes, 2) for load in LOADS
             for store in STORES if load or store]  # fmt: skip
     operators = [row for cache in usual for row in looped(cache, some, pool, flat, "operators")]
     best = [loop for _, loop in leading(shapes + operators, 5)]

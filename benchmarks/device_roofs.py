@@ -52,8 +52,8 @@ extern "C" __global__ void __launch_bounds__(1024, 2) move(
 }
 """
 SHARED = {
-    "read": 'asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(a), "=r"(b), "=r"(c), "=r"(d) : "r"(where)); sum ^= a;',  # noqa: E501
-    "write": 'asm volatile("st.shared.v4.u32 [%4], {%0, %1, %2, %3};" :: "r"(a), "r"(b), "r"(c), "r"(d), "r"(where) : "memory");',  # noqa: E501
+    "read": 'asm volatile("ld.volatile.shared.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(a), "=r"(b), "=r"(c), "=r"(d) : "r"(where)); sum ^= a;',  # noqa: E501
+    "write": 'asm volatile("st.volatile.shared.v4.u32 [%4], {%0, %1, %2, %3};" :: "r"(a), "r"(b), "r"(c), "r"(d), "r"(where) : "memory");',  # noqa: E501
 }
 TIMED = """
 extern "C" __global__ void __launch_bounds__(1024) timed(unsigned* out, long long* cycles)

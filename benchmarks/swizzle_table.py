@@ -34,7 +34,7 @@ def main() -> None:
     for classes in CLASSES.values():
         for width in WIDTHS:
             for targets in SETS.values():
-                found = universal_swizzle(ROWS, width, classes, targets, budget_seconds=3.0).check()
+                found = universal_swizzle(ROWS, width, classes, targets, seconds=3.0).check()
                 stored.append(entry(found, classes, targets, width))
     text = ",\n".join(json.dumps(each) for each in stored)
     head = json.dumps({"rows": ROWS, "chunk_bytes": 16})[:-1]

@@ -10,22 +10,14 @@ References: CUDA driver API, ``cuTensorMapEncodeTiled``.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from layoutalg.codegen.cuda import title
 from layoutalg.codegen.kernel import checked_name
 from layoutalg.codegen.plans import CHECK, instead, upheld
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.proofs.wgmma import OperandPlan
-from layoutalg.targets.nvidia.tensormap import TensorMap, encode
-
-_TYPES = {
-    "u8": "UINT8", "u16": "UINT16", "u32": "UINT32", "s32": "INT32", "u64": "UINT64", "s64": "INT64", "f16": "FLOAT16",
-    "f32": "FLOAT32", "f64": "FLOAT64", "bf16": "BFLOAT16", "f32_ftz": "FLOAT32_FTZ", "tf32": "TFLOAT32",
-    "tf32_ftz": "TFLOAT32_FTZ", "u4_align8": "16U4_ALIGN8B", "u4_align16": "16U4_ALIGN16B",
-    "u6_align16": "16U6_ALIGN16B",
-}  # fmt: skip
-_PROMOTIONS = {"NONE": "NONE", "64B": "L2_64B", "128B": "L2_128B", "256B": "L2_256B"}
-_FILLS = {"ZERO": "NONE", "NAN": "NAN_REQUEST_ZERO_FMA"}
+from layoutalg.targets.nvidia.tensormap import ENUMERATORS, TensorMap, encode
 
 _HOST = """\
 #include <cuda.h>
@@ -41,9 +33,9 @@ inline CUresult {name}(CUtensorMap* map, void* base) {{
     const cuuint32_t element_strides[{rank}] = {{{steps}}};
     void* const address = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(base) + {address}ull);
     return cuTensorMapEncodeTiled(
-        map, CU_TENSOR_MAP_DATA_TYPE_{dtype}, {rank}, address, dims, strides, box, element_strides,
-        CU_TENSOR_MAP_INTERLEAVE_{interleave}, CU_TENSOR_MAP_SWIZZLE_{swizzle},
-        CU_TENSOR_MAP_L2_PROMOTION_{promotion}, CU_TENSOR_MAP_FLOAT_OOB_FILL_{fill});
+        map, {dtype}, {rank}, address, dims, strides, box, element_strides,
+        {interleave}, {swizzle},
+        {l2_promotion}, {oob_fill});
 }}
 """
 
@@ -108,23 +100,45 @@ def host_map(value: TensorMapPlan | TensorMap, name: str = "make_tensor_map") ->
         box=_list(tm.box),
         steps=_list(tm.element_strides),
         address=tm.base_address,
-        dtype=_TYPES[tm.dtype],
-        interleave=tm.interleave,
-        swizzle=tm.swizzle,
-        promotion=_PROMOTIONS[tm.l2_promotion],
-        fill=_FILLS[tm.oob_fill],
+        **{field: names[getattr(tm, field)] for field, names in ENUMERATORS.items()},
     )
 
 
-def map_bytes(value: TensorMapPlan | TensorMap, name: str = "tensor_map", target: str = "sm_90a") -> str:
+def raw_map(value: TensorMapPlan | TensorMap, target: str = "sm_90a", base_address: int | None = None) -> bytes:
+    """Return the 128 bytes of a map.
+
+    Args:
+        value: A plan, or a map to encode for ``target``.
+        target: Architecture of a map; a plan has its own.
+        base_address: Byte address of a plan's allocation, or of the map in place of its own; None for the value's.
+
+    Raises: As ``TensorMapPlan.encode`` and ``targets.nvidia.tensormap.encode``.
+
+    Example:
+        >>> from layoutalg.targets.nvidia.tensormap import TensorMap
+        >>> raw_map(TensorMap("bf16", (512, 1024), (1024,), (64, 64)), base_address=0x7f00)[:8].hex()
+        '007f000000000000'
+    """
+    if isinstance(value, TensorMapPlan):
+        return value.raw if base_address is None else value.encode(base_address)
+    return encode(value if base_address is None else replace(value, base_address=base_address), target=target)
+
+
+def map_bytes(
+    value: TensorMapPlan | TensorMap,
+    name: str = "tensor_map",
+    target: str = "sm_90a",
+    base_address: int | None = None,
+) -> str:
     """Return the 128 bytes of a map as a C array.
 
     Args:
         value: A plan, or a map to encode for ``target``.
         name: The array's name.
         target: Architecture of a map; a plan has its own.
+        base_address: As for ``raw_map``.
 
-    Raises: MalformedError: LA503, LA506, and as ``targets.nvidia.tensormap.encode``.
+    Raises: MalformedError: LA503, LA506, and as ``raw_map``.
 
     Example:
         >>> from layoutalg.targets.nvidia.tensormap import TensorMap
@@ -132,11 +146,15 @@ def map_bytes(value: TensorMapPlan | TensorMap, name: str = "tensor_map", target
         alignas(64) static const unsigned char tensor_map[128] = {
     """
     _map(value)
+    where = "// Bytes 0 to 7 hold the address, lowest byte first"
+    where += (
+        ": add where the tensor lies before the map is used." if base_address is None else f"; for {base_address:#x}."
+    )
     lines = [
         *_notes(value),
-        "// Bytes 0 to 7 hold the address, lowest byte first: add where the tensor lies before the map is used.",
+        where,
         f"alignas(64) static const unsigned char {checked_name(name)}[128] = {{",
-        *_rows(value, target),
+        *_rows(raw_map(value, target, base_address)),
         "};",
     ]
     return "\n".join(lines) + "\n"
@@ -176,7 +194,7 @@ def cpp_text(value: TensorMapPlan | TensorMap | OperandPlan, name: str, target: 
         return _operand(value, name)
     tm, call = _map(value), host_map(value, f"make_{name}")
     target = value.problem.arch if isinstance(value, TensorMapPlan) else target
-    rows = "\n".join(_rows(value, target))
+    rows = "\n".join(_rows(raw_map(value, target)))
     return _HEADER.format(target=target, call=call, name=name, address=tm.base_address, rows=rows, rank=tm.rank)
 
 
@@ -224,9 +242,8 @@ def _map(value: object) -> TensorMap:
     return value
 
 
-def _rows(value: TensorMapPlan | TensorMap, target: str) -> list[str]:
+def _rows(raw: bytes) -> list[str]:
     """The bytes of a map, 16 a line."""
-    raw = value.raw if isinstance(value, TensorMapPlan) else encode(value, target=target)
     rows = (raw[first : first + 16] for first in range(0, len(raw), 16))
     return ["    " + ", ".join(f"0x{byte:02x}" for byte in row) + "," for row in rows]
 

@@ -211,7 +211,7 @@ def _loaded(
         driver.cuModuleUnload(module)
 
 
-def load_tile(plan: TensorMapPlan, tensor: Any, origin: Sequence[int]) -> tuple[npt.NDArray[np.uint8], int]:
+def load_tile(plan: TensorMapPlan, tensor: object, origin: Sequence[int]) -> tuple[npt.NDArray[np.uint8], int]:
     """Load one tile on the GPU and return the shared-memory image and the kernel's status (1 done, 2 timed out).
 
     Args:
@@ -225,7 +225,7 @@ def load_tile(plan: TensorMapPlan, tensor: Any, origin: Sequence[int]) -> tuple[
     return image, run_tile(plan, kernel, tensor, image, origin)
 
 
-def store_tile(plan: TensorMapPlan, image: npt.NDArray[np.uint8], tensor: Any, origin: Sequence[int]) -> int:
+def store_tile(plan: TensorMapPlan, image: npt.NDArray[np.uint8], tensor: object, origin: Sequence[int]) -> int:
     """Store one tile on the GPU from a shared-memory image into ``tensor``; return the kernel's status.
 
     Args:

@@ -15,13 +15,12 @@ from layoutalg.codegen.prelude import wgmma_prelude
 from layoutalg.ground.errors import Diagnostic, MalformedError
 from layoutalg.ground.record import Checked
 from layoutalg.integer import IntegerLayout, index_expression
-from layoutalg.proofs.pipeline.document import Barrier, Buffer, Op, Pipeline, Role
+from layoutalg.proofs.pipeline import Barrier, Buffer, Op, Pipeline, Role
+from layoutalg.proofs.pipeline.resources import WARPGROUP
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.targets.nvidia.tensormap.limits import MAX_PHASE_BYTES
 from layoutalg.targets.nvidia.wgmma import require_wgmma
 
-WARPGROUP = 4
-"""Warps of a warpgroup."""
 FIRST_MULTIPLY = 4
 """Place of the first multiply in ``tile_pipeline``."""
 

@@ -29,9 +29,9 @@ class Numbers:
         self.lists: dict[str, str] = {}
         self.parts: dict[str, str] = {}
 
-    def declared(self) -> str:
-        """Return the declarations of the shared subexpressions."""
-        return "".join(f"    const la_u32 {name} = {part};\n" for part, name in self.parts.items())
+    def declared(self, by: int = 4) -> str:
+        """Return the declarations of the shared subexpressions, ``by`` columns from the left."""
+        return "".join(f"{' ' * by}const la_u32 {name} = {part};\n" for part, name in self.parts.items())
 
     def asked(self, mask: int) -> str:
         """Return the name of a bool: the parity of the thread's bits under a mask."""

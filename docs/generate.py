@@ -39,6 +39,7 @@ DOORS = {
     "layoutalg.targets.nvidia.tcgen05": "tcgen05 descriptors and tensor memory",
     "layoutalg.targets.nvidia.banks": "Banks of shared memory",
     "layoutalg.targets.banks": "Banks of any target",
+    "layoutalg.targets.global_memory": "Sectors and lines of global memory",
     "layoutalg.targets.layouts.nvidia": "Layouts that NVIDIA's instructions fix",
     "layoutalg.targets.layouts.amd": "Layouts that AMD's instructions fix",
     "layoutalg.synth": "Finders",

@@ -1,6 +1,7 @@
 """layoutalg: what a GPU data layout does, which hardware feature can carry it, and the exact descriptor bits.
 
-``dir`` lists the public names. They load on first use; importing the package itself loads only the standard library.
+``dir`` lists the names to start with, ``__all__`` all public names. They load on first use; importing the package
+itself loads only the standard library.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from layoutalg.ground.layout import written_by
+from layoutalg.ground.layout import read_by, written_by
 from layoutalg.ground.lazy import door
 from layoutalg.ground.picture import drawn_by
 from layoutalg.ground.runnable import kernels_by
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from layoutalg.ask.bank_turns import banks
     from layoutalg.ask.choices import suggest
     from layoutalg.ask.explanation import explain
+    from layoutalg.ask.global_sectors import transactions
     from layoutalg.bridges.composition import compose, logical_divide
     from layoutalg.bridges.equal import equivalent
     from layoutalg.bridges.inverse import left_inverse, right_inverse
@@ -66,6 +68,7 @@ if TYPE_CHECKING:
     from layoutalg.integer import IntegerLayout
     from layoutalg.notation import parse
     from layoutalg.notation.write import to_text
+    from layoutalg.notation.written import layout
     from layoutalg.piecewise import PiecewiseLayout
     from layoutalg.proofs import certify
     from layoutalg.proofs.admission import Admitted, Refused
@@ -79,17 +82,19 @@ if TYPE_CHECKING:
     from layoutalg.synth.search.trials import tune
     from layoutalg.synth.swizzles import swizzle
     from layoutalg.synth.symbolic.call import tensormap
+    from layoutalg.synth.tensormap.refusal import InadmissibleError
     from layoutalg.synth.wgmma.plan import wgmma
 
 _PACKAGES = "ask codegen convert cute draw f2 hierarchy integer interop piecewise pipeline proofs synth targets testing"
 
-__getattr__, __dir__ = door(
+__getattr__, _ = door(
     __name__,
     {f"layoutalg.{name}": name for name in _PACKAGES.split()}
     | {
         "layoutalg.ask.bank_turns": "banks",
         "layoutalg.ask.choices": "suggest",
         "layoutalg.ask.explanation": "explain",
+        "layoutalg.ask.global_sectors": "transactions",
         "layoutalg.bridges.composition": "compose logical_divide",
         "layoutalg.bridges.equal": "equivalent",
         "layoutalg.bridges.inverse": "left_inverse right_inverse",
@@ -103,6 +108,7 @@ __getattr__, __dir__ = door(
         "layoutalg.integer": "integer IntegerLayout",
         "layoutalg.notation": "parse",
         "layoutalg.notation.write": "to_text",
+        "layoutalg.notation.written": "layout",
         "layoutalg.piecewise": "piecewise PiecewiseLayout",
         "layoutalg.proofs.admission": "Admitted Refused",
         "layoutalg.proofs.certify": "certify",
@@ -115,6 +121,7 @@ __getattr__, __dir__ = door(
         "layoutalg.synth.search.trials": "tune",
         "layoutalg.synth.rewrite": "same_movement",
         "layoutalg.synth.swizzles": "swizzle",
+        "layoutalg.synth.tensormap.refusal": "InadmissibleError",
         "layoutalg.synth.symbolic.call": "tensormap",
         "layoutalg.synth.wgmma.plan": "wgmma",
     },
@@ -122,6 +129,27 @@ __getattr__, __dir__ = door(
 
 drawn_by(lambda value: __getattr__("draw").bundle(value))  # type: ignore[attr-defined]
 kernels_by(lambda *given, **options: __getattr__("codegen").kernels.kernel_of(*given, **options))  # type: ignore[attr-defined]
+
+_LATER = {
+    *("AdmissibilityError", "BudgetError", "ComposedLayout", "DeviceMismatchError", "Diagnostic", "HierarchicalLayout"),
+    *("InfeasibleError", "IntegerLayout", "MalformedError", "MissingExtraError", "Morphism", "PiecewiseLayout"),
+    *("Repair", "RepresentabilityError", "TargetRuleError", "Verdict", "ask", "f2", "hierarchy", "integer"),
+    *("interop", "piecewise", "testing"),
+}
+"""Public names that ``dir`` leaves out: kinds of errors, and what their own packages list."""
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__} - _LATER)
+
+
+def _read(value: object, shape: object, like: object) -> object:
+    from layoutalg.notation.written import read_written
+
+    return read_written(value, shape, known=like).layout
+
+
+read_by(_read)
 written_by(lambda value, form, **options: __getattr__("to_text")(value, form, **options))  # type: ignore[operator]
 
 __all__ = [
@@ -133,6 +161,7 @@ __all__ = [
     "DeviceMismatchError",
     "Diagnostic",
     "HierarchicalLayout",
+    "InadmissibleError",
     "InfeasibleError",
     "IntegerLayout",
     "LayoutError",
@@ -168,6 +197,7 @@ __all__ = [
     "hierarchy",
     "integer",
     "interop",
+    "layout",
     "left_inverse",
     "logical_divide",
     "padding",
@@ -187,6 +217,7 @@ __all__ = [
     "tensormap",
     "testing",
     "to_text",
+    "transactions",
     "tune",
     "wgmma",
 ]

@@ -19,8 +19,19 @@ from layoutalg.ground.errors import MalformedError, shown
 from layoutalg.ground.record import Checked
 from layoutalg.notation.written import stated
 from layoutalg.targets.nvidia.tensormap import DTYPES, PLAIN_DTYPES
+from layoutalg.targets.nvidia.tensormap.fields import name_of_enumerator
 
 CHECK = Checker("LA375", "invalid tensor")
+
+
+def read_choice(node: Reader, field: str, choices: Sequence[str]) -> str:
+    """Read a name of a map's field, or the enumerator of ``cuda.h`` for it.
+
+    Example:
+        >>> read_choice(Reader("CU_TENSOR_MAP_SWIZZLE_64B"), "swizzle", ("NONE", "64B"))
+        '64B'
+    """
+    return Reader(name_of_enumerator(field, node.value), node.pointer).text(choices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +144,7 @@ def element_type(value: object) -> ElementType:
     Args:
         value: A name or a type object of NumPy (``np.int8``, ``"<f4"``), PyTorch (``torch.float8_e4m3fn``), CuTe
             (``cutlass::half_t``, ``Float8E4M3FN``), Triton (``fp8e4nv``, ``tl.bfloat16``), PTX (``.e5m2``, ``.b16``) or
-            MLIR (``f8E4M3FN``, ``i8``), or of a TensorMap.
+            MLIR (``f8E4M3FN``, ``i8``), or of a TensorMap, also by its enumerator in ``cuda.h``.
 
     Example:
         >>> [element_type(name).name for name in ("f8E4M3FN", "torch.float8_e5m2", ".b16", "cutlass::int8_t", "<f4")]
@@ -141,7 +152,7 @@ def element_type(value: object) -> ElementType:
         >>> element_type("e4m3").tensormap, element_type("fp4").tensormap, element_type("fp4").bits
         ('u8', None, 4)
     """
-    name = _spelling(value)
+    name = _spelling(name_of_enumerator("dtype", value))
     if name in _OF_TENSORMAP:
         return _OF_TENSORMAP[name]
     if numpy := _NUMPY.fullmatch(name):

@@ -1,7 +1,7 @@
-"""Enumerate the shared-memory address of every register, for layouts of any family.
+"""Enumerate the shared-memory or global address of every register, for layouts of any family.
 
 A register layout maps (register, lane, warp) to tile coordinates, or directly to element offsets; the shared layout
-maps tile coordinates to element offsets.
+maps tile coordinates to element offsets, a tensor those of the tile at an origin.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import MalformedError
 from layoutalg.ground.layout import Layout
 from layoutalg.ground.limits import SMEM_REACH
-from layoutalg.notation.written import is_written, read_written
+from layoutalg.ground.listed import ListedLayout
+from layoutalg.notation.written import read_written
 from layoutalg.proofs.tile_map import columns, cute_extents, extents_of, in_order, layout_of, offsets
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
-CHECK = Checker("LA713", "invalid shared-memory access")
+CHECK = Checker("LA713", "invalid access of registers to memory")
 LANES = 32
 MAX_ADDRESSES = 2**22
 
@@ -45,9 +46,9 @@ def bit_addresses(
         [128, 160, 192, 224]
     """
     box = None if tile is None else CHECK.vector(tile, "tile")
-    if is_written(registers):
-        known = _extents(shared, element_bits) if box is None else None
-        registers = read_written(registers, box, known=known).layout
+    if not isinstance(registers, Layout):
+        known = _extents(shared, element_bits) if box is None and isinstance(registers, str) else None
+        registers = read_written(registers, box if isinstance(registers, str) else None, known=known).layout
     values, extents = read_registers(registers, lanes, warps, wave)
     if shared is None:
         if len(values) > 1 or extents is not None:
@@ -59,6 +60,47 @@ def bit_addresses(
         worst = int(elements.min()) if int(elements.min()) < 0 else int(elements.max())
         raise CHECK.malformed("registers", f"must have element offsets in [0, {SMEM_REACH})", worst)
     return elements * element_bits
+
+
+def tensor_coordinates(
+    registers: object,
+    shape: tuple[int, ...],
+    tile: Sequence[int] | None = None,
+    lanes: Sequence[str] | None = None,
+    warps: Sequence[str] | None = None,
+    wave: int = LANES,
+) -> tuple[list[IntArray], tuple[int, ...]]:
+    """Return the tile coordinates in every register, int64[warp, lane, register] per dimension, and the tile extents.
+
+    Args:
+        registers: As for ``bit_addresses``, like the arguments after ``shape``.
+        shape: Shape of the tensor; also the tile where neither ``tile`` nor the registers have extents.
+        tile: Tile extents.
+        lanes: Names of the lane axes.
+        warps: Names of the warp axes.
+        wave: Lanes of a warp or wave.
+
+    Raises: MalformedError: LA713.
+
+    Example:
+        >>> found, tile = tensor_coordinates("(32,2):(2,1)", (8, 8))
+        >>> [part[0, 5].tolist() for part in found], tile
+        ([[2, 3], [1, 1]], (8, 8))
+    """
+    box = None if tile is None else CHECK.vector(tile, "tile", len(shape), 1)
+    if not isinstance(registers, Layout):
+        registers = read_written(registers, box if isinstance(registers, str) else None, known=shape).layout
+    values, extents = read_registers(registers, lanes, warps, wave)
+    if box is None:
+        box = extents if extents is not None and len(extents) == len(shape) else shape
+    if len(values) == 1 and len(shape) > 1:
+        _inside(values[0], math.prod(box), "coordinates")
+        values = [np.asarray(part, dtype=np.int64) for part in np.unravel_index(values[0], box, order="F")]
+    if len(values) != len(shape):
+        raise CHECK.malformed("registers", f"must have {len(shape)} dimensions like the tensor", len(values))
+    for place, (part, extent) in enumerate(zip(values, box, strict=True)):
+        _inside(part, extent, f"coordinates along dimension {place}")
+    return values, box
 
 
 def _extents(shared: object, element_bits: int) -> tuple[int, ...] | None:
@@ -82,15 +124,15 @@ def read_registers(
     Returns:
         One array per tile dimension, or one of flat coordinates; the extents if the layout has them.
     """
-    layout = read_written(registers).layout if is_written(registers) else registers
+    layout = read_written(registers).layout
     if not isinstance(layout, Layout):
         raise CHECK.malformed("registers", "must be a layout or the text of one", registers)
     if layout.size > MAX_ADDRESSES:
         raise CHECK.malformed("registers", f"must have at most {MAX_ADDRESSES} values", layout.size)
-    if not isinstance(layout, CuteLayout | ComposedLayout):
+    if not isinstance(layout, CuteLayout | ComposedLayout | ListedLayout):
         return _by_axes(layout, lanes, warps, wave)
     if lanes is not None or warps is not None:
-        raise CHECK.malformed("lanes", "must be None for a thread-value layout", lanes or warps)
+        raise CHECK.malformed("lanes", "must be None for a thread-value layout", warps if lanes is None else lanes)
     return [_thread_value(layout, wave)], None
 
 
@@ -116,7 +158,7 @@ def tile_elements(
 
 def _thread_value(layout: Any, wave: int) -> IntArray:
     """Return a (thread, value) layout as int64[warp, lane, value]."""
-    extents = cute_extents(layout)
+    extents = layout.extents if isinstance(layout, ListedLayout) else cute_extents(layout)
     if len(extents) != 2 or extents[0] % wave:
         rule = f"must be (thread, value) with a multiple of {wave} threads, or have axes register, lane and warp"
         raise CHECK.malformed("registers", rule, extents)

@@ -27,6 +27,7 @@ from layoutalg.ground.recognize import Departure, strided
 from layoutalg.ground.record import Checked
 from layoutalg.proofs.tensormap.swizzle import XORS, swizzled
 from layoutalg.proofs.tile_map import CHECK, check_modes, extents_of, layout_of, offsets
+from layoutalg.targets.nvidia.tensormap.fields import name_of_enumerator
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 TABLE_ELEMENTS = 2**20
@@ -195,7 +196,11 @@ def _name_of(swizzle: Swizzle, element_bytes: int, names: Sequence[str]) -> str 
 
 def _stated(swizzle: object, element_bytes: int, names: Sequence[str]) -> str:
     """Return the name of a swizzle passed separately from the layout."""
-    name = _name_of(swizzle, element_bytes, names) if isinstance(swizzle, Swizzle) else swizzle
+    name = (
+        _name_of(swizzle, element_bytes, names)
+        if isinstance(swizzle, Swizzle)
+        else name_of_enumerator("swizzle", swizzle)
+    )
     if not isinstance(name, str) or name not in names:
         hint = f"; {_nearest(swizzle, element_bytes, names)}" if isinstance(swizzle, Swizzle) else ""
         raise CHECK.malformed("swizzle", f"must be one of {', '.join(names)} or an equal Swizzle", swizzle, hint)

@@ -25,6 +25,8 @@ from layoutalg.proofs.certify.banks import bank_turns
 from layoutalg.proofs.rivals import MOST_STARTS, Rivals, cutes, hardware, xor_count, xors
 from layoutalg.proofs.served import Elsewhere, Recounted, Served, counted, uncertified
 from layoutalg.targets.banks import BankModel, bank_model
+from layoutalg.targets.lds_rules import lds_name
+from layoutalg.targets.nvidia.accesses import vector_name
 from layoutalg.targets.registry import lookup
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
@@ -40,8 +42,8 @@ class TileAccess(Record, code="LA910", json="layout kind"):
 
     Args:
         layout: From (register, lane) and any further axes, which count warps, to tile coordinates.
-        kind: ``"load"``, ``"store"``: the widest vectors; ``"ldmatrix"``, ``"ldmatrix.trans"``, ``"stmatrix"``,
-            ``"stmatrix.trans"``: matrices of 8 rows of 16 bytes.
+        kind: ``"load"``, ``"store"``: the widest vectors; a load or store by its name: vectors of its width;
+            ``"ldmatrix"``, ``"ldmatrix.trans"``, ``"stmatrix"``, ``"stmatrix.trans"``: matrices of 8 rows of 16 bytes.
 
     Example:
         >>> rows = LinearLayout.from_bases({"register": [(1,)], "lane": [(2 << b,) for b in range(5)]}, {"tile": 64})
@@ -53,9 +55,15 @@ class TileAccess(Record, code="LA910", json="layout kind"):
     kind: str = "load"
 
     def _validate(self) -> None:
-        CHECK.choice(self.kind, "kind", KINDS)
+        if self.kind not in KINDS and not _is_vector(self.kind):
+            CHECK.choice(self.kind, "kind", KINDS)
         if not {"register", "lane"} <= set(self.layout.in_dims):
             raise CHECK.malformed("accesses", "must map the axes register and lane", str(self.layout.in_dims))
+
+    @property
+    def by_vectors(self) -> bool:
+        """Whether loads or stores move it, rather than matrix instructions."""
+        return "matrix" not in self.kind
 
     @property
     def registers(self) -> tuple[int, ...]:
@@ -292,7 +300,9 @@ def serve(access: TileAccess, number: int, smem: LinearLayout, element_bits: int
 
 
 def instruction_name(target: str, kind: str, bits: int) -> str:
-    """Return the name of the load or store of ``bits`` bits per lane."""
+    """Return the name of the load or store of ``bits`` bits per lane; a kind that is one itself is its name."""
+    if kind not in ("load", "store"):
+        return kind
     if lookup(target).vendor == "amd":
         return f"ds_{'read' if kind == 'load' else 'write'}_b{bits}"
     return f"{'ld' if kind == 'load' else 'st'}.shared.{_VECTORS[bits]}"
@@ -314,10 +324,17 @@ def instruction_bits(instruction: str) -> int:
 def widths(target: str, kind: str, element_bits: int) -> tuple[int, ...]:
     """Return the widths, in bits per lane, of the loads or stores with a known bank model, widest first."""
     found = []
+    if kind not in ("load", "store"):
+        model = _known(target, kind)
+        return () if model is None or 8 * model.access_bytes < element_bits else (8 * model.access_bytes,)
     for bits in (128, 64, 32, 16, 8):
         if bits >= element_bits and _known(target, instruction_name(target, kind, bits)):
             found.append(bits)
     return tuple(found)
+
+
+def _is_vector(kind: object) -> bool:
+    return isinstance(kind, str) and (vector_name(kind) == kind or (lds_name(kind) == kind and "2" not in kind[:9]))
 
 
 def _known(target: str, name: str) -> BankModel | None:
@@ -332,7 +349,7 @@ def instructions(
 ) -> tuple[str, Sequence[IntArray]]:
     """Return the widest instruction that can move an access, and each one's byte addresses: int64[warp, lane]."""
     offsets = _offsets(access, smem)
-    if access.kind in ("load", "store"):
+    if access.by_vectors:
         tried = widths(target, access.kind, element_bits)
         for bits in tried:
             starts = _runs(offsets, bits // element_bits)

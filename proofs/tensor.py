@@ -198,7 +198,7 @@ def tensor_of(value: object, *given: object, named: bool = False, dtype: object 
         return value
     if isinstance(value, (tuple, list)):
         raise CHECK.malformed("tensor", "must be a Tensor, (shape, stride, dtype) or an array", value)
-    from layoutalg.proofs.arrays import described  # loads ctypes: only for foreign arrays
+    from layoutalg.notation.arrays import described  # loads ctypes: only for foreign arrays
 
     try:
         found = described(value)

@@ -10,12 +10,13 @@ if __name__ != "layoutalg.targets":
 from layoutalg.ground.lazy import door
 
 if TYPE_CHECKING:
-    from layoutalg.targets import banks, layouts, model, nvidia, pipeline_costs, registry, target_model
+    from layoutalg.targets import banks, global_memory, layouts, model, nvidia, pipeline_costs, registry, target_model
     from layoutalg.targets.target_model import TargetModel, model_of
 
 __all__ = [
     "TargetModel",
     "banks",
+    "global_memory",
     "layouts",
     "model",
     "model_of",
@@ -25,7 +26,7 @@ __all__ = [
     "target_model",
 ]
 
-_MODULES = ("banks", "layouts", "model", "nvidia", "pipeline_costs", "registry")
+_MODULES = ("banks", "global_memory", "layouts", "model", "nvidia", "pipeline_costs", "registry")
 __getattr__, __dir__ = door(
     __name__,
     {f"{__name__}.{name}": name for name in _MODULES}

@@ -16,6 +16,7 @@ from typing import Any
 import numpy.typing as npt
 
 from layoutalg.f2 import LinearLayout
+from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import RepresentabilityError, shown
 from layoutalg.ground.verdict import Unknown
 from layoutalg.targets import banks
@@ -51,6 +52,7 @@ _ROCM = Source("ROCm documentation", "e88a729 (2026)", "AMD GPU specifications: 
 _LLVM = Source("LLVM AMDGPUBaseInfo.cpp", "2025", "getAddressableNumVGPRs, getMaxFlatWorkGroupSize")
 _LDS = Source("AMD ISA guides", "CDNA2 to CDNA4, RDNA3, RDNA4", "local data share: bytes of a work-group")
 
+CHECK = Checker("LA374")
 REGISTERS_PER_BLOCK = 65536
 
 
@@ -154,6 +156,8 @@ class TargetModel:
             >>> model_of("gfx942").register_excess(1024, 64)
             '1024 registers per thread, gfx942 has 512'
         """
+        words = CHECK.integer(words, "words", 0, 2**32)
+        threads = CHECK.integer(threads, "threads", 1, 2**32)
         target = self.target
         room = REGISTERS_PER_BLOCK if target.vendor == "nvidia" else (target.file_kib << 10) // 4
         if words > target.registers:

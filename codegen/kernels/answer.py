@@ -107,12 +107,19 @@ class ArrayKernel(Checked):
             raise CHECK.malformed("blocks", f"must be {self.blocks} or left out: the kernel is not persistent", count)
         if not self.maps:
             return [places[argument.name] for argument in self.arrays]
-        if status is None:
-            status = np.zeros(count, dtype=np.int32)
-        words = ArrayArgument("status", (count,), STATUS_BYTES, STATUS_BYTES, written=True)
-        checked_places((words,), {"status": status})
-        placed = [place_map(raw, address) for raw, address in zip(self.maps, addresses, strict=True)]
-        return [*placed, count, status]
+        maps, status = launch_values(self.maps, addresses, count, status)
+        return [*maps, count, status]
+
+
+def launch_values(
+    maps: Sequence[bytes], addresses: Sequence[int], blocks: int, status: Place | None
+) -> tuple[list[bytes], Place]:
+    """Return maps at their addresses, and the array for a status word of each block, by default a new one."""
+    if status is None:
+        status = np.zeros(blocks, dtype=np.int32)
+    words = ArrayArgument("status", (blocks,), STATUS_BYTES, STATUS_BYTES, written=True)
+    checked_places((words,), {"status": status})
+    return [place_map(raw, address) for raw, address in zip(maps, addresses, strict=True)], status
 
 
 def checked_shape(shape: object, rank: int | None = None) -> tuple[int, ...]:

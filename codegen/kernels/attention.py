@@ -22,28 +22,27 @@ from layoutalg.codegen.kernel import KernelSource, checked_name
 from layoutalg.codegen.kernels import answer
 from layoutalg.codegen.kernels.answer import CHECK
 from layoutalg.codegen.kernels.arguments import ArrayArgument, Place, checked_places
-from layoutalg.codegen.kernels.gemm import RESULTS, SETTLE, write_text
-from layoutalg.codegen.kernels.gemm_forms import GROUP_ROWS, SPAN, WARPS
+from layoutalg.codegen.kernels.gemm import RESULTS, SETTLE, operand, write_text
+from layoutalg.codegen.kernels.gemm_forms import GROUP_ROWS, WARPS
 from layoutalg.codegen.kernels.ring import MOST_COORDINATE, checked_tiles, mover, tile_plan
-from layoutalg.codegen.launch import place_map
-from layoutalg.codegen.pipeline.emission import REGISTERS, Emitted, emit, placed
-from layoutalg.codegen.pipeline.program import BODIES, WARP, Loop, Program, Worker
+from layoutalg.codegen.pipeline.emission import Emitted, emit
+from layoutalg.codegen.pipeline.memory import placed
+from layoutalg.codegen.pipeline.program import BODIES, Loop, Program, Worker, consumer_registers
 from layoutalg.codegen.prelude import wgmma_prelude, wgmma_registers_prelude
 from layoutalg.codegen.thread_numbers import Numbers
 from layoutalg.ground.record import Checked
 from layoutalg.proofs.dtypes import element_type
-from layoutalg.proofs.pipeline.document import Barrier, Buffer, Op, Pipeline, Role
+from layoutalg.proofs.pipeline import Barrier, Buffer, Op, Pipeline, Role
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.proofs.wgmma import OperandPlan
-from layoutalg.synth.wgmma.plan import wgmma
 from layoutalg.targets.nvidia.wgmma import accumulator_coordinates, register_coordinates, require_wgmma
 
+SWIZZLE: Final = "128B"
 HEADS: Final = (64, 128)
 """Columns of Q, K, V: one or two swizzle spans, one instruction of the second product."""
 LEAST_SCALE: Final = 2.0**-100
 """So that scaled maxima are normal floats."""
 LOADER_REGISTERS: Final = 24
-MOST_REGISTERS: Final = 240
 SHARE: Final = 6
 """One in so many registers of a consumer is for other values than scores, sums and packed scores: with fewer, ptxas
 13.0 spills (measured)."""
@@ -105,11 +104,8 @@ class AttentionKernel(Checked):
             5
         """
         addresses = checked_places(self.arrays, {"q": q, "k": k, "v": v, "o": o})
-        if status is None:
-            status = np.zeros(self.blocks, dtype=np.int32)
-        words = ArrayArgument("status", (self.blocks,), answer.STATUS_BYTES, answer.STATUS_BYTES, written=True)
-        checked_places((words,), {"status": status})
-        return [*[place_map(raw, at) for raw, at in zip(self.maps, addresses, strict=True)], status]
+        maps, status = answer.launch_values(self.maps, addresses, self.blocks, status)
+        return [*maps, status]
 
 
 def attention_pipeline(
@@ -252,7 +248,7 @@ def attention_kernel(
     last = min(max(shift, -queries), keys) if causal else None
     sizes = {"Q": (queries, GROUP_ROWS), "K": (keys, tn), "V": (keys, tn), "O": (queries, GROUP_ROWS)}
     plans = {
-        side: tile_plan((batches, rows, columns), kind, (1, part, columns), "128B", target,
+        side: tile_plan((batches, rows, columns), kind, (1, part, columns), SWIZZLE, target,
                         "store" if side == "O" else "load")
         for side, (rows, part) in sizes.items()
     }  # fmt: skip
@@ -301,7 +297,10 @@ def checked_schedule(
     if tm != GROUP_ROWS * consumers or tn % 16 or tn > 256:
         rule = f"must have {GROUP_ROWS * consumers} queries, and a multiple of 16 keys up to 256"
         raise CHECK.malformed("tile", rule, (tm, tn))
-    held, most = tn // 2 + tn // 4 + columns // 2, consumer_registers(consumers) * (SHARE - 1) // SHARE
+    held, most = (
+        tn // 2 + tn // 4 + columns // 2,
+        consumer_registers(consumers, LOADER_REGISTERS) * (SHARE - 1) // SHARE,
+    )
     if held > most:
         raise CHECK.malformed("tile", f"must need at most {most} registers with {consumers} consumers", held)
     CHECK.integer(stages, "stages", 1, 9)
@@ -450,8 +449,8 @@ class _Attention:
         workers = (
             Worker((_loop("load", pipeline.roles[0], load),), WARPS, elected=True, registers=LOADER_REGISTERS),
             Worker((_loop("math", pipeline.roles[1], self.bodies(bool(pipeline.roles[1].trip), numbers)),),
-                   WARPS, self.consumers, registers=consumer_registers(self.consumers),
-                   start=numbers.declared().replace("    const", "const") + values),
+                   WARPS, self.consumers, registers=consumer_registers(self.consumers, LOADER_REGISTERS),
+                   start=numbers.declared(0) + values),
         )  # fmt: skip
         before = wgmma_prelude(self.dtype, tn) + wgmma_registers_prelude(self.dtype, columns)
         before += SETTLE + SHUFFLES + _FLOATS
@@ -524,18 +523,11 @@ class _Attention:
             ]
         )
 
-    def operand(self, side: str, shape: tuple[int, int], layout: str) -> OperandPlan:
-        """The descriptors of an operand in swizzled rows of 128 bytes."""
-        return wgmma(side, self.dtype, shape, f"Sw<3,3,3> o 0 o {layout}", self.target)
-
     def multiply_scores(self) -> str:
         """S = Q K^T."""
         tn, columns = self.tile[1], self.shape[3]
-        spans, span = columns * 2 // SPAN, SPAN // 2
-        q, k = (
-            self.operand(side, (rows, columns), f"({rows},({span},{spans})):({span},(1,{span * rows}))")
-            for side, rows in (("A", GROUP_ROWS), ("B", tn))
-        )
+        q = operand("A", self.dtype, (GROUP_ROWS, columns), "K", SWIZZLE, self.target)
+        k = operand("B", self.dtype, (tn, columns), "K", SWIZZLE, self.target)
         call = f"la_wgmma_m64n{tn}k16_{self.dtype}<{q.transpose}, {k.transpose}>"
         lines = ["la_wgmma_fence();", _based("q", q, "$Q"), _based("keys", k, "$K")]
         for step, (at, to) in enumerate(zip(_moves(q), _moves(k), strict=True)):
@@ -545,8 +537,7 @@ class _Attention:
     def multiply_values(self) -> str:
         """O += P V."""
         tn, columns = self.tile[1], self.shape[3]
-        spans, span = columns * 2 // SPAN, SPAN // 2
-        v = self.operand("B", (columns, tn), f"(({span},{spans}),{tn}):((1,{span * tn}),{span})")
+        v = operand("B", self.dtype, (columns, tn), "MN", SWIZZLE, self.target)
         call = f"la_wgmma_registers_m64n{columns}k16_{self.dtype}<{v.transpose}>"
         lines = ["la_wgmma_fence();", _based("values", v, "$V")]
         return "\n".join([*lines, *[f"{call}(o, p[{step}], values + {at}, 1);" for step, at in enumerate(_moves(v))]])
@@ -558,17 +549,6 @@ def _loop(name: str, role: Role, bodies: dict[str, str]) -> Loop:
         f"{part} {op.op} {op.buf or op.n}": f"{part}[{place}]" for part, place, op in role.ops() if op.op in BODIES
     }
     return Loop(name, tuple([(places[what], text) for what, text in bodies.items()]))
-
-
-def consumer_registers(consumers: int) -> int:
-    """Return the registers of a consumer's thread.
-
-    Example:
-        >>> [consumer_registers(consumers) for consumers in (1, 2, 3)]
-        [240, 240, 160]
-    """
-    threads = WARPS * WARP
-    return min((REGISTERS - LOADER_REGISTERS * threads) // (consumers * threads) // 8 * 8, MOST_REGISTERS)
 
 
 def packed_scores(keys: int) -> list[list[tuple[int, int]]]:

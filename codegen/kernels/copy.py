@@ -19,7 +19,7 @@ from layoutalg.codegen.kernels.vectors import COPY_LOOP, CopyLoop
 from layoutalg.codegen.pipeline.emission import emit
 from layoutalg.codegen.pipeline.program import Loop, Program, Worker
 from layoutalg.codegen.portable import portable_prelude
-from layoutalg.proofs.pipeline.document import Barrier, Buffer, Op, Pipeline, Role
+from layoutalg.proofs.pipeline import Barrier, Buffer, Op, Pipeline, Role
 from layoutalg.synth.indirect.choice import STAGE_BYTES, VECTOR_BYTES
 
 WAYS = ("tma", "vector")

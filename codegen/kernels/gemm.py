@@ -22,14 +22,14 @@ from layoutalg.codegen.kernels.answer import CHECK, PERSISTENT_GRID
 from layoutalg.codegen.kernels.arguments import ArrayArgument, Place, checked_places
 from layoutalg.codegen.kernels.gemm_forms import GROUP_ROWS, LINE_BYTES, SPANS, WARPS, Form, fitted, forms
 from layoutalg.codegen.kernels.ring import checked_tiles, mover, tile_plan, tiles_of, tiles_of_block
-from layoutalg.codegen.launch import place_map
-from layoutalg.codegen.pipeline.emission import REGISTERS, Emitted, Memory, emit, launch_registers, placed
-from layoutalg.codegen.pipeline.program import WARP, Loop, Program, Worker
+from layoutalg.codegen.pipeline.emission import Emitted, emit
+from layoutalg.codegen.pipeline.memory import Memory, placed
+from layoutalg.codegen.pipeline.program import WARP, Loop, Program, Worker, consumer_registers, launch_registers
 from layoutalg.codegen.prelude import wgmma_prelude
 from layoutalg.codegen.thread_numbers import Numbers
 from layoutalg.ground.record import Checked
 from layoutalg.proofs.dtypes import ElementType, element_type
-from layoutalg.proofs.pipeline.document import Barrier, Buffer, Op, Pipeline, Role
+from layoutalg.proofs.pipeline import Barrier, Buffer, Op, Pipeline, Role
 from layoutalg.proofs.pipeline.transfers import Transfer
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.proofs.wgmma import OperandPlan
@@ -103,11 +103,8 @@ class MatmulKernel(Checked):
         if count % self.form.ctas:
             raise CHECK.malformed("blocks", f"must be a multiple of {self.form.ctas}, whole clusters", count)
         addresses = checked_places(self.arrays, {"a": a, "b": b, "d": d})
-        if status is None:
-            status = np.zeros(count, dtype=np.int32)
-        words = ArrayArgument("status", (count,), answer.STATUS_BYTES, answer.STATUS_BYTES, written=True)
-        checked_places((words,), {"status": status})
-        return [*[place_map(raw, at) for raw, at in zip(self.maps, addresses, strict=True)], count, status]
+        maps, status = answer.launch_values(self.maps, addresses, count, status)
+        return [*maps, count, status]
 
 
 def matmul_pipeline(
@@ -286,14 +283,19 @@ def checked_product(
     m, n, k = answer.checked_extents(shape, "MNK")
     for extents in ((m, k), (n, k), (m, n)):
         answer.checked_shape(extents)
+    return (m, n, k), checked_types(dtype, result, target, major_a=major_a, major_b=major_b)
+
+
+def checked_types(dtype: object, result: str, target: str, **majors: str) -> ElementType:
+    """Return the type of A and B; see ``gemm_kernel``."""
     kind = element_type(dtype)
     CHECK.choice(kind.name, "dtype", INPUTS)
     CHECK.choice(result, "result", RESULTS)
-    for argument, major in (("major_a", major_a), ("major_b", major_b)):
+    for argument, major in majors.items():
         CHECK.choice(major, argument, ("K", "MN") if kind.bits == 16 else ("K",))
     answer.checked_target(target)
     require_wgmma(target)
-    return (m, n, k), kind
+    return kind
 
 
 def checked_form(
@@ -448,16 +450,13 @@ class Product:
         numbers = Numbers()
         multiply = _multiply((self.a, self.b), form)
         loops = (Loop("math", (("loop[2]", multiply),), f"{kt}"), *self._results(numbers))
-        start = numbers.declared().replace("    const", "const") + f"float acc[{form.accumulators}];"
+        start = numbers.declared(0) + f"float acc[{form.accumulators}];"
         start += f"\nfloat own[{form.leaving // 2}];" * (form.split > 1)
-        threads = form.consumers * WARPS * WARP
-        most = (REGISTERS - LOADER_REGISTERS * WARPS * WARP) // threads // 8 * 8
+        registers = consumer_registers(form.consumers, LOADER_REGISTERS)
         workers = (
             Worker((Loop("load", self._load(), f"{kt}"),), WARPS, elected=True,
                    registers=LOADER_REGISTERS, turn=self._tile()),
-            Worker(
-                loops, WARPS, form.consumers, registers=min(most, 240), start=start, turn=self._tile(),
-            ),
+            Worker(loops, WARPS, form.consumers, registers=registers, start=start, turn=self._tile()),
         )  # fmt: skip
         plans = (("A", self.plans["A"]), ("B", self.plans["B"]), ("C0", self.plans["D"]))
         return Program(

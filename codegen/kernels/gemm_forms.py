@@ -12,13 +12,14 @@ from typing import Final
 from layoutalg.codegen.pipeline.program import SLOT_ALIGN
 from layoutalg.ground.check import Checker
 from layoutalg.ground.record import Checked
+from layoutalg.proofs.pipeline.resources import WARPGROUP
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
 from layoutalg.targets.nvidia.tensormap.limits import MAX_SMEM_BYTES
 
 CHECK = Checker("LA945", "cannot generate this kernel")
 GROUP_ROWS: Final = 64
 """Rows of a warpgroup multiply (PTX ISA 9.1, section 9.7.15.2)."""
-WARPS: Final = 4
+WARPS: Final = WARPGROUP
 UNITS: Final = 132
 """Multiprocessors of the chip on which the times were found."""
 LINE_BYTES: Final = 128

@@ -17,7 +17,7 @@ from layoutalg.codegen.kernel import STATUS_TIMEOUT, checked_name
 from layoutalg.codegen.kernels import answer
 from layoutalg.codegen.kernels.answer import CHECK, PERSISTENT_GRID
 from layoutalg.codegen.kernels.arguments import ArrayArgument, Place
-from layoutalg.codegen.kernels.gemm import INPUTS, MOST_STEPS, RESULTS, Product, check_form, operand, ordered
+from layoutalg.codegen.kernels.gemm import MOST_STEPS, Product, check_form, checked_types, operand, ordered
 from layoutalg.codegen.kernels.gemm_forms import GROUP_ROWS, LINE_BYTES, TIMES, Form, fitted
 from layoutalg.codegen.kernels.ragged import AHEAD, REFUSED, TRIPS, ScheduledKernel, checked_tiles
 from layoutalg.codegen.kernels.ring import mover, tile_plan
@@ -26,12 +26,10 @@ from layoutalg.codegen.launch import place_map
 from layoutalg.codegen.pipeline.emission import emit
 from layoutalg.codegen.pipeline.program import Program
 from layoutalg.cute import CuteLayout
-from layoutalg.proofs.dtypes import element_type
 from layoutalg.proofs.groups import tile_bound
 from layoutalg.proofs.tensor import Tensor
 from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
 from layoutalg.synth.tensormap import synthesize_tensormap
-from layoutalg.targets.nvidia.wgmma import require_wgmma
 
 PANEL: Final = 64
 """Columns of a result in the span of a swizzle."""
@@ -132,12 +130,7 @@ def grouped_gemm_kernel(
         >>> made.form.rows, made.most_tiles, len(made.maps), made.emitted.proof.engine
         (128, 382, 9, 'event graph')
     """
-    kind = element_type(dtype)
-    CHECK.choice(kind.name, "dtype", INPUTS)
-    CHECK.choice(result, "result", RESULTS)
-    CHECK.choice(major_b, "major_b", ("K", "MN") if kind.bits == 16 else ("K",))
-    answer.checked_target(target)
-    require_wgmma(target)
+    kind = checked_types(dtype, result, target, major_b=major_b)
     r, many, n, k = (
         CHECK.integer(extent, argument, 1, answer.MOST_EXTENT)
         for extent, argument in ((rows, "rows"), (groups, "groups"), (columns, "columns"), (depth, "depth"))

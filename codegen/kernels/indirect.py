@@ -13,14 +13,13 @@ import numpy as np
 from layoutalg.codegen.kernel import KernelSource
 from layoutalg.codegen.kernels.answer import CHECK, PERSISTENT_GRID, STATUS_BYTES
 from layoutalg.codegen.kernels.arguments import ArrayArgument, Place, checked_places
-from layoutalg.codegen.kernels.vectors import CopyLoop
+from layoutalg.codegen.kernels.vectors import PLAIN_LOOP, CopyLoop
 from layoutalg.codegen.launch import place_map
 from layoutalg.ground.record import Checked
 
 THREADS = 256
 WARP = 32
 MOST_ROWS = 1 << 26
-PLAIN = CopyLoop()
 """Of rows that are read again soon: no hints to the caches."""
 
 
@@ -171,7 +170,7 @@ class Share:
 
     def moves(
         self, target: str, have: str = "", room: str = "", names: tuple[str, str] = ("from", "there"),
-        indents: tuple[int, int] = (4, 4), loop: CopyLoop = PLAIN,
+        indents: tuple[int, int] = (4, 4), loop: CopyLoop = PLAIN_LOOP,
     ) -> tuple[str, str]:  # fmt: skip
         """C statements that load a thread's vectors and that store them.
 

@@ -20,7 +20,7 @@ from layoutalg.codegen.kernels.copy import copy_pipeline
 from layoutalg.codegen.kernels.indirect import MOST_ROWS, IndirectKernel, Share, index_list
 from layoutalg.codegen.kernels.ring import mover, tiles_of_block
 from layoutalg.codegen.kernels.runnable import kernel_of
-from layoutalg.codegen.kernels.vectors import COPY_LOOP, CopyLoop
+from layoutalg.codegen.kernels.vectors import CopyLoop, piece_loop
 from layoutalg.codegen.pipeline.emission import emit
 from layoutalg.codegen.pipeline.program import Loop, Program, Worker
 from layoutalg.codegen.portable import portable_prelude
@@ -124,7 +124,7 @@ def paged_kernel(
             a gather writes zeros there, as 0 x NaN matters for V.
         target: The target.
         name: Kernel symbol.
-        loop: How threads copy by vectors; by default ``COPY_LOOP``.
+        loop: How threads copy by vectors; by default that of ``piece_loop``.
 
     Raises: AdmissibilityError: LA939, for a scatter through a table with a page twice. MalformedError: LA945, LA340.
         InfeasibleError: LA948.
@@ -156,7 +156,7 @@ def paged_kernel(
     by = f"{'batch_' * (batch is not None)}{CHECK.choice(way, 'way', WAYS)}"
     name = f"la_pages_{direction}_{by}" if name is None else checked_name(name)
     if way == "vector":
-        return _by_vectors(cache, batch, direction, most, target, name, loop or COPY_LOOP)
+        return _by_vectors(cache, batch, direction, most, target, name, loop or piece_loop(page_pieces(cache)[0]))
     if batch is not None:
         raise CHECK.malformed("way", "must be vector: the copy engine moves one sequence", way)
     if not answer.checked_target(target).has_tensor_maps:

@@ -22,6 +22,7 @@ from layoutalg.codegen.kernels.arguments import ends
 from layoutalg.codegen.kernels.indirect import IndirectKernel, index_list
 from layoutalg.codegen.kernels.schedule import GIVEN, INDEX_TYPES, MOST_GROUPS
 from layoutalg.codegen.kernels.turned import fields
+from layoutalg.codegen.kernels.vectors import COPY_LOOP
 from layoutalg.codegen.portable import ELEMENT_TYPES, VECTOR_TYPES, portable_prelude
 from layoutalg.synth.indirect.choice import VECTOR_BYTES
 from layoutalg.targets.registry import vendor_of
@@ -228,8 +229,10 @@ def ragged_span_kernel(
     for number in range(per_thread):
         at = f"at + {number * found.lanes}u" if number else "at"
         taken = f"from[{at}]"
-        if vendor_of(target) == "amd" and vector >= 8:  # clang for AMD would spill structs copied as a whole
-            taken = f"{kind}{{{{{', '.join(fields(vector // 4, taken))}}}}}"
+        if vector == VECTOR_BYTES:
+            taken = COPY_LOOP.read(target, "from", f"({at})")
+        elif vendor_of(target) == "amd" and vector == 8:  # clang for AMD would spill structs copied as a whole
+            taken = f"{kind}{{{{{', '.join(fields(2, taken))}}}}}"
         held.append(f"    {kind} a{number} = {{}};\n")
         loads.append(f"if ({at} < end) a{number} = {taken};\n")
         there = at
@@ -237,7 +240,8 @@ def ragged_span_kernel(
             row = f"({at}) / {row_bytes // vector}u"
             stores.append(f"        if ({at} < end) group = {name}_group(begins, group, (la_u32)({row}));\n")
             there = f"{at} + ({index})(int)shifts[group] * {row_bytes // vector}u"
-        stores.append(f"        if ({at} < end) into[{there}] = a{number};\n")
+        put = COPY_LOOP.write(target, "into", f"({there})") if vector == VECTOR_BYTES else f"into[{there}] = {{value}}"
+        stores.append(f"        if ({at} < end) {put.format(value=f'a{number}')};\n")
     whole, early = row_bytes % vector == 0, given == "offsets"
     common = {
         "name": name, "groups": groups, "threads": threads, "multiple": multiple, "ends": into, "index": index,
@@ -257,7 +261,8 @@ def ragged_span_kernel(
         more="".join("        " + each for each in loads),
     )  # fmt: skip
     smem = answer.fitting(4 * (groups + 1 + 2 * warps + groups * placed), target, f"{groups} groups")
-    kernel = KernelSource(name, portable_prelude(target) + text, target, threads, smem, parameters)
+    prelude = COPY_LOOP.prelude(target) if vector == VECTOR_BYTES else ""
+    kernel = KernelSource(name, portable_prelude(target) + prelude + text, target, threads, smem, parameters)
     indices = 4 if index_dtype == "s32" else 8
     arrays = ends((rows, columns), (into, columns), size, max(size, vector))
     arrays += (index_list("groups", groups + (given == "offsets"), indices),)

@@ -17,9 +17,9 @@ from layoutalg.codegen.kernels.arguments import ends
 from layoutalg.codegen.kernels.ragged import AHEAD, PLACE, START, TAKE, TRIPS, RaggedKernel, checked_tiles
 from layoutalg.codegen.kernels.ring import mover
 from layoutalg.codegen.kernels.schedule import schedule_kernel
-from layoutalg.codegen.kernels.transpose_ring import CHUNK, LANES, SPAN, turn_pipeline, turning
+from layoutalg.codegen.kernels.transpose_ring import CHUNK, SPAN, turn_pipeline, turning
 from layoutalg.codegen.pipeline.emission import emit
-from layoutalg.codegen.pipeline.program import Loop, Program, Worker
+from layoutalg.codegen.pipeline.program import WARP, Loop, Program, Worker
 from layoutalg.codegen.thread_numbers import Numbers
 from layoutalg.cute import CuteLayout
 from layoutalg.proofs.dtypes import element_type
@@ -97,11 +97,11 @@ def ragged_transpose_kernel(
     taken = f"{name}_load(&from, $A, $bar, (int)entry.word[0], column * {tile});"
     workers = (
         Worker((Loop("load", (("loop[2]", TAKE + taken),)),), elected=True, start=AHEAD),
-        Worker((Loop("turn", bodies),), threads // LANES, start=numbers.declared().replace("    const", "const")),
+        Worker((Loop("turn", bodies),), threads // WARP, start=numbers.declared(0)),
     )
     maps = ((MAP_TYPE, "from"), *[(MAP_TYPE, f"into{number}") for number in range(len(rests))])
     program = Program(
-        turn_pipeline(stages, leaving, threads // LANES, tile * tile * size), workers,
+        turn_pipeline(stages, leaving, threads // WARP, tile * tile * size), workers,
         (*maps, ("const int*", "schedule"), ("int", PERSISTENT_GRID)), TRIPS, plans=(("A", load), ("B", stores[0])),
         before=mover(load, f"{name}_load", "Loads a tile.") + "".join(numbers.tables) + "".join([
             mover(store, f"{name}_store{number}", f"Stores a turned tile of {rests[number]} rows.")

@@ -39,7 +39,7 @@ def gemm_space(
     result: str = "bf16",
     major_a: str = "K",
     major_b: str = "K",
-    choices: Mapping[str, Sequence[Any]] | None = None,
+    choices: Mapping[str, Sequence[object]] | None = None,
 ) -> Space:
     """Return the space of the forms of ``gemm_kernel``; ``form_of`` is the form of a choice.
 
@@ -97,7 +97,7 @@ def form_of(choice: Choice) -> Form:
 
 
 def _replaced(
-    usual: Mapping[str, tuple[Any, ...]], choices: Mapping[str, Sequence[Any]] | None, names: Sequence[str]
+    usual: Mapping[str, tuple[Any, ...]], choices: Mapping[str, Sequence[object]] | None, names: Sequence[str]
 ) -> dict[str, tuple[Any, ...]]:
     given = {} if choices is None else dict(CHECK.pairs(choices, "choices"))
     for name in given:
@@ -164,7 +164,7 @@ def attention_space(
     target: str = "sm_90a",
     *,
     causal: bool = False,
-    choices: Mapping[str, Sequence[Any]] | None = None,
+    choices: Mapping[str, Sequence[object]] | None = None,
 ) -> Space:
     """Return the space of the tiles, rings and orders of ``attention_kernel``; ``attention_options`` are its options.
 

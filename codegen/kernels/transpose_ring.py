@@ -21,15 +21,14 @@ from layoutalg.codegen.kernels.arguments import ends
 from layoutalg.codegen.kernels.ring import PARAMETERS, checked_tiles, mover, origins, tile_plan, tiles_of_block
 from layoutalg.codegen.kernels.turned import fields, turned_words, vector_of
 from layoutalg.codegen.pipeline.emission import emit
-from layoutalg.codegen.pipeline.program import Loop, Program, Worker
+from layoutalg.codegen.pipeline.program import WARP, Loop, Program, Worker
 from layoutalg.codegen.thread_numbers import IntArray, Numbers
 from layoutalg.f2 import LinearLayout
-from layoutalg.proofs.pipeline.document import Barrier, Buffer, Op, Pipeline, Role
+from layoutalg.proofs.pipeline import Barrier, Buffer, Op, Pipeline, Role
 from layoutalg.proofs.served import Served, counted
 from layoutalg.targets.nvidia.swizzles import CHUNK_BYTES, SWIZZLE_TABLE
 
 CHUNK, SPAN = CHUNK_BYTES, SWIZZLE_TABLE["128B"].span_bytes
-LANES = 32
 MOST_REGISTER_BYTES = 256
 
 
@@ -102,10 +101,10 @@ def transpose_ring_kernel(
     at = origins((height, width), order, counts)
     workers = (
         Worker((Loop("load", (("loop[2]", f"{origin}{name}_load(&from, $A, $bar, {at});"),)),), elected=True),
-        Worker((Loop("turn", bodies),), threads // LANES, start=numbers.declared().replace("    const", "const")),
+        Worker((Loop("turn", bodies),), threads // WARP, start=numbers.declared(0)),
     )
     program = Program(
-        turn_pipeline(stages, leaving, threads // LANES, stage), workers, PARAMETERS, tiles_of_block(prod(counts)),
+        turn_pipeline(stages, leaving, threads // WARP, stage), workers, PARAMETERS, tiles_of_block(prod(counts)),
         plans=(("A", load), ("B", store)),
         before=mover(load, f"{name}_load", "Loads a tile.") + mover(store, f"{name}_store", "Stores a turned tile.")
         + "".join(numbers.tables),
@@ -186,7 +185,7 @@ def turning(
             written.append(at)
             stores.append(f"la_shared_store_b128(goes + {numbers.text(at)}, {vector_of(words, CHUNK // 4, target)});")
     served = tuple(
-        counted(number, target, name, np.concatenate(each).reshape(-1, LANES))
+        counted(number, target, name, np.concatenate(each).reshape(-1, WARP))
         for number, (name, each) in enumerate((("ld.shared.v4.b32", read), ("st.shared.v4.b32", written)))
     )
     return loads, stores, served

@@ -9,7 +9,7 @@ References: PTX ISA 9.1, ``ld.global.nc``, ``st`` (cache operators, eviction pri
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from layoutalg.codegen.kernels.answer import CHECK, power
@@ -107,19 +107,29 @@ class CopyLoop(Checked):
         """
         loads, stores = "", ""
         for number in range(self.each if each is None else each):
-            taken, put = (f"{name}[{number * step}]" for name in names)
-            if self._by(target, self.load):
-                taken = f"la_copy_load({names[0]} + {number * step})"
-            elif vendor_of(target) == "amd":  # clang for AMD would spill structs copied as a whole to scratch memory
-                taken = f"la_words4{{{{{', '.join(fields(4, taken))}}}}}"
-            put = f"la_copy_store({names[1]} + {number * step}, a{number})" if self._by(target, self.store) else (
-                f"{put} = a{number}"
-            )  # fmt: skip
+            taken, put = (
+                self.read(target, names[0], f"{number * step}"),
+                self.write(target, names[1], f"{number * step}"),
+            )
             loaded, stored = (guard(number) for guard in guards)
             taken = f"{loaded} ? {taken} : la_words4{{}}" if loaded else taken
             loads += f"{' ' * indents[0]}const la_words4 a{number} = {taken};\n"
-            stores += f"{' ' * indents[1]}{f'if ({stored}) ' if stored else ''}{put};\n"
+            stores += f"{' ' * indents[1]}{f'if ({stored}) ' if stored else ''}{put.format(value=f'a{number}')};\n"
         return loads, stores
+
+    def read(self, target: str, pointer: str, index: str) -> str:
+        """Return the C expression of one vector behind a pointer."""
+        if self._by(target, self.load):
+            return f"la_copy_load({pointer} + {index})"
+        if vendor_of(target) == "amd":  # clang for AMD would spill structs copied as a whole to scratch memory
+            return f"la_words4{{{{{', '.join(fields(4, f'{pointer}[{index}]'))}}}}}"
+        return f"{pointer}[{index}]"
+
+    def write(self, target: str, pointer: str, index: str) -> str:
+        """Return the C statement that stores ``{value}``, a place to format, behind a pointer."""
+        if self._by(target, self.store):
+            return f"la_copy_store({pointer} + {index}, {{value}})"
+        return f"{pointer}[{index}] = {{value}}"
 
     def _by(self, target: str, operator: str) -> bool:
         """Whether an access is a function of the prelude."""
@@ -146,8 +156,23 @@ def _access(verb: str, operator: str) -> str:
     )  # fmt: skip
 
 
+PLAIN_LOOP: Final = CopyLoop()
+"""The loop of pieces below ``LINE_BYTES``, whose lines several threads share: without operators of caches."""
 COPY_LOOP: Final = CopyLoop(512, 2, load=".nc.L1::no_allocate", store=".L1::no_allocate")
-"""The loop of copies of pages: of 200 on an H200 within 0.1 % of the fastest, and it leaves the L2 cache as it is.
+"""The loop of contiguous memory: 0.98 of the driver's copy on an H200, which uses the copy engines. It leaves the L2
+cache as it is; policies that evict gain less than 0.1 %."""
+PAGE_LOOP: Final = replace(COPY_LOOP, threads=64)
+"""The loop of pieces of at least ``PAGE_BYTES``: of 48 shapes and 30 operators the fastest, 0.96 to 0.98 of the
+driver's contiguous copy (``benchmarks/device.py indirect --only loops pages``). Small blocks spread the pages in
+flight: blocks of 512 threads reach 0.93 to 0.95."""
+LINE_BYTES, PAGE_BYTES = 128, 2048
 
-Pages of 4 KiB to 256 KiB reach 0.947 of the driver's copy of contiguous memory, which uses the copy engines; the same
-loop on contiguous memory reaches 0.952 (``benchmarks/device.py indirect --only loops pages``)."""
+
+def piece_loop(size: int) -> CopyLoop:
+    """Return the loop that copies pieces of contiguous bytes, ``size`` each.
+
+    Example:
+        >>> [piece_loop(size).threads for size in (64, 512, 4096)]
+        [256, 512, 64]
+    """
+    return PLAIN_LOOP if size < LINE_BYTES else PAGE_LOOP if size >= PAGE_BYTES else COPY_LOOP

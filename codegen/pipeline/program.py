@@ -15,20 +15,27 @@ from dataclasses import dataclass
 from layoutalg.codegen.plans import upheld
 from layoutalg.ground.check import Checker
 from layoutalg.ground.record import Checked
-from layoutalg.proofs.pipeline.document import MOST_BYTES, Op, Pipeline, Role
+from layoutalg.proofs.pipeline.document import LANES, Pipeline, Role
+from layoutalg.proofs.pipeline.ops import COPIES, MOST_BYTES, Op
+from layoutalg.proofs.pipeline.resources import WARPGROUP, limits_of
 from layoutalg.proofs.tensormap import TensorMapPlan
+from layoutalg.targets.pipeline_costs import SETMAXNREG
 
 CHECK = Checker("LA985", "cannot emit this pipeline")
-WARP = 32
-MOST_WARPS = 32
+WARP = LANES
+_LIMITS = limits_of("sm_90a")
+MOST_WARPS = _LIMITS["threads_per_block"] // WARP
+REGISTERS = _LIMITS["registers_per_block"]
+MOST_REGISTERS = 240
+"""Registers of a thread that multiplies, at most."""
 SLOT_ALIGN = 1024
 """Alignment of slots: the period of the widest swizzle (PTX ISA 9.1, section 5.5.7)."""
-ISSUED = ("tma_load", "dsmem_copy", "tma_store")
+ISSUED = (*COPIES, "tma_store")
 """Copies that one thread starts for all."""
 BODIES = (*ISSUED, "cp_async", "read", "write", "mma", "mma_wait")
 """Ops that have text of their own; that of ``mma_wait`` comes behind it, that of ``mma`` does its ``mma_write`` too."""
-MOST_NAMED = 16
-"""Named barriers of a block, of which one is that of all threads (PTX ISA 9.1, section 9.7.13.1)."""
+MOST_NAMED = _LIMITS["named_barriers"]
+"""Named barriers of a block, of which one is that of all threads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +81,9 @@ class Worker(Checked, code="LA985"):
     def _validate(self) -> None:
         CHECK.integer(self.warps, "warps", 1, MOST_WARPS + 1)
         CHECK.integer(self.equal, "equal", 0, MOST_WARPS + 1)
-        if self.registers and (self.registers % 8 or not 24 <= self.registers <= 256 or self.warps % 4):
-            rule = "must be 0, or a multiple of 8 from 24 to 256 for whole warpgroups"
+        if self.registers and (self.registers not in SETMAXNREG or self.warps % WARPGROUP):
+            least, most, step = SETMAXNREG[0], SETMAXNREG[-1], SETMAXNREG.step
+            rule = f"must be 0, or a multiple of {step} from {least} to {most} for whole warpgroups"
             raise CHECK.malformed("registers", rule, self.registers)
         if self.elected and self.equal > 1:
             raise CHECK.malformed("equal", "must be 0 or 1 where one thread runs everything", self.equal)
@@ -290,10 +298,9 @@ class Program(Checked, code="LA985"):
             raise CHECK.malformed(f"plan of {name}", f"must need at most {SLOT_ALIGN} bytes of alignment", plan)
         for role in self.pipeline.roles:
             for part, place, op in role.ops():
-                bytes_ = buffers[name].bytes if op.bytes is None else op.bytes
-                if op.op == "tma_load" and op.buf == name and bytes_ != plan.expect_tx_bytes:
-                    where = f"bytes of {role.name}.{part}[{place}]"
-                    raise CHECK.malformed(where, f"must be the plan's {plan.expect_tx_bytes}", bytes_)
+                if op.op == "tma_load" and op.buf == name and self.pipeline.size(op) != plan.expect_tx_bytes:
+                    where = f"bytes of {role.where(part, place)}"
+                    raise CHECK.malformed(where, f"must be the plan's {plan.expect_tx_bytes}", self.pipeline.size(op))
 
     def firsts(self) -> Iterator[tuple[Worker, int]]:
         """The workers with their first warps."""
@@ -302,10 +309,40 @@ class Program(Checked, code="LA985"):
             yield worker, first
             first += worker.all_warps
 
+    def role_warps(self) -> tuple[tuple[str, int, int], ...]:
+        """Return (name, first warp, warps) of every role."""
+        return tuple([
+            (name, first + which * worker.warps, worker.warps)
+            for worker, first in self.firsts()
+            for loop in worker.loops
+            for which, name in enumerate(worker.names(loop))
+        ])  # fmt: skip
+
     @property
     def warps(self) -> int:
         """The warps of a block."""
         return sum([worker.all_warps for worker in self.workers])
+
+
+def launch_registers(threads: int) -> int:
+    """Return the registers of a thread at launch: what the multiprocessor has, divided, in units of 8, at most 255.
+
+    Example:
+        >>> launch_registers(384), launch_registers(128)
+        (168, 255)
+    """
+    return min(_LIMITS["registers_per_thread"], REGISTERS // threads // SETMAXNREG.step * SETMAXNREG.step)
+
+
+def consumer_registers(consumers: int, loader: int) -> int:
+    """Return the registers of a thread of each of some warpgroups, beside a warpgroup whose threads keep ``loader``.
+
+    Example:
+        >>> [consumer_registers(consumers, 24) for consumers in (1, 2, 3)]
+        [240, 240, 160]
+    """
+    left = REGISTERS // (WARPGROUP * WARP) - loader
+    return min(left // consumers // SETMAXNREG.step * SETMAXNREG.step, MOST_REGISTERS)
 
 
 def _moves(op: Op) -> bool:

@@ -17,10 +17,12 @@ from layoutalg.codegen.pipeline.program import WARP
 from layoutalg.codegen.pipeline.ptx import not_followed, program
 from layoutalg.codegen.pipeline.steps import Step, steps
 from layoutalg.codegen.pipeline.thread import RANK_SHIFT, Event, Thread, Value
-from layoutalg.codegen.pipeline.walk import ACCESSES, ASYNC, COMPARED, At, DifferenceError, Done, Mark, Walk
+from layoutalg.codegen.pipeline.walk import ASYNC, COMPARED, At, DifferenceError, Done, Mark, Walk
 from layoutalg.ground.refusal import Broken
-from layoutalg.proofs.pipeline.document import COPIES, COUNTED, MOST_OPS, Pipeline, Role
+from layoutalg.proofs.pipeline.document import MOST_OPS, Pipeline, Role
 from layoutalg.proofs.pipeline.expansion import Meeting, expanded
+from layoutalg.proofs.pipeline.ops import COPIES, COUNTED, GENERIC, GROUP_WAITS
+from layoutalg.proofs.pipeline.resources import BARRIER_BYTES
 
 LANES = (0, 1, 31)
 """The lanes of each warp that are run: lane 0 is the one that ``elect`` chooses, lane 1 stands for those up to 30."""
@@ -142,16 +144,16 @@ def _plain(kernel: KernelSource, pipeline: Pipeline) -> Pipeline:
             raise DifferenceError("EMIT_NAMES", because, expected=sorted(wanted), found=sorted(has))
     for role in pipeline.roles:
         for part, place, op in role.ops():
-            compared = op.op in (*COMPARED, *ACCESSES, "proxy_fence", "bar_sync", "bar_arrive")
+            compared = op.op in (*COMPARED, *GENERIC, "proxy_fence", "bar_sync", "bar_arrive")
             if not compared and op.buf not in pipeline.registers:
-                raise not_followed(f"{role.name}.{part}[{place}]", f"the op {op.op} is not read back from PTX")
+                raise not_followed(role.where(part, place), f"the op {op.op} is not read back from PTX")
     return expanded(pipeline, together=False)
 
 
 def _placed(pipeline: Pipeline, given: set[str]) -> None:
     """Refuse copies by threads whose slots nobody can tell: bulk copies say where slots are."""
-    ops = [op for role in pipeline.roles for _, _, op in role.ops()]
-    for name in {op.buf for op in ops if op.op == "cp_async"} - given - {op.buf for op in ops if op.op == "tma_load"}:
+    copied = {kind: {op.buf for op in pipeline.ops() if op.op == kind} for kind in ("cp_async", "tma_load")}
+    for name in copied["cp_async"] - given - copied["tma_load"]:
         because = "threads copy into it, so its place must be given: buffers=[(name, first byte, bytes of a slot)]"
         raise not_followed(f"buffer {name}", because)
 
@@ -173,7 +175,7 @@ class Comparison:
         self.shapes: dict[tuple[str, int], tuple[int, ...]] = {}  # of an op and a warpgroup
         self.trips = self.rank = 0
         self.barriers = {
-            self.base(to) + first + 8 * slot: (self.own(name, to), slot)
+            self.base(to) + first + BARRIER_BYTES * slot: (self.own(name, to), slot)
             for to in range(cluster)
             for name, first, slots in kernel.barriers
             for slot in range(slots)
@@ -356,7 +358,7 @@ class Comparison:
             told = [f"byte {event.address - self.base(self.rank)}"]
         words = {"wait": "parity {}", "init": "count {}"}
         words |= dict.fromkeys(("arrive_tx", "expect", "dsmem_copy"), "{} bytes")
-        words |= dict.fromkeys(("mma_wait", "bulk_wait", "cp_async_wait"), "{} groups open")
+        words |= dict.fromkeys(GROUP_WAITS, "{} groups open")
         told += [words[event.kind].format(event.value)] if event.kind in words else []
         return f"{event.kind} {', '.join(told)}".strip()
 
@@ -380,7 +382,7 @@ class Comparison:
             op, share = step.op, {at for at in done if place in done[at].performed}
             if op.op == "cp_async" and not share:
                 raise self.differs("no thread copies here", min(done), step, None, "EMIT_ORDER", step)
-            if op.op in ACCESSES or op.op == "proxy_fence":
+            if op.op in GENERIC or op.op == "proxy_fence":
                 continue
             many = sum([self.weights[at[1]] * done[at].arrivals.get(place, 1) for at in share])
             right = WARP * warps if op.op.startswith("mma") else 1

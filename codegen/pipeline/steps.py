@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from layoutalg.proofs.pipeline.document import Op, Part, Pipeline, Role
+from layoutalg.proofs.pipeline.document import Pipeline, Role
+from layoutalg.proofs.pipeline.ops import GROUP_WAITS, Op, Part
 
 
 class Step(NamedTuple):
@@ -23,10 +24,9 @@ class Step(NamedTuple):
         op = self.op
         told = [f"{op.src}[{self.src}]"] * bool(op.src) + [f"{op.buf}[{self.buf}]"] * bool(op.buf)
         told += [f"{op.bar}[{self.bar}]"] * bool(op.bar)
-        told += [f"parity {self.parity}"] * (op.op == "wait") + [f"{op.bytes} bytes"] * (
-            op.op in ("expect", "arrive_tx")
-        )
-        told += [f"{op.n} groups open"] * op.op.endswith("_wait")
+        told += [f"parity {self.parity}"] * (op.op == "wait")
+        told += [f"{op.bytes} bytes"] * (op.op in ("expect", "arrive_tx"))
+        told += [f"{op.n} groups open"] * (op.op in GROUP_WAITS)
         return f"{op.op} {', '.join(told)}".strip()
 
 
@@ -59,14 +59,9 @@ def steps(pipeline: Pipeline, roles: Sequence[Role], trips: Sequence[int], turns
 def _part(pipeline: Pipeline, role: Role, part: Part, ks: Iterable[int], trip: int) -> Iterator[Step]:
     """The ops of one part for some iterations."""
     rings = pipeline.rings
-    for k in ks:
-        for place, op in enumerate(getattr(role, part)):
-            base = k % pipeline.reset if part == "loop" and pipeline.reset else k
-            index = base + op.off if op.idx_abs is None else op.idx_abs
-            if (part == "loop" and not op.first <= k < trip - op.last) or op.buf in pipeline.registers:
-                continue
-            if index < 0 and op.op != "wait" and (op.bar or op.buf):
-                continue
-            bar, buf, src = rings.get(op.bar, 1), rings.get(op.buf, 1), rings.get(op.src, 1)
+    for place, op, k, counter in role.running(part, ks, trip, pipeline.reset):
+        if op.buf not in pipeline.registers:
+            index = op.index(counter)
+            bar, buf, src = (rings.get(name, 1) for name in (op.bar, op.buf, op.src))
             parity = (index // bar + op.ph + op.flip) % 2
-            yield Step(f"{role.name}.{part}[{place}]", k, op, index % bar, index % buf, parity, index % src)
+            yield Step(role.where(part, place), k, op, index % bar, index % buf, parity, index % src)

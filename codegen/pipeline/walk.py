@@ -9,17 +9,16 @@ from layoutalg.codegen.pipeline.program import WARP
 from layoutalg.codegen.pipeline.steps import Step
 from layoutalg.codegen.pipeline.thread import Event
 from layoutalg.ground.refusal import Broken
-from layoutalg.proofs.pipeline.document import COPIES
+from layoutalg.proofs.pipeline.ops import COPIES, GENERIC, GROUP_WAITS, GROUPS
+from layoutalg.proofs.pipeline.resources import WARPGROUP
 
 if TYPE_CHECKING:
     from layoutalg.codegen.pipeline.reread import Comparison
 
-WARPGROUP = 4
-LOADS, STORES = ("expect", "arrive_tx", *COPIES), ("tma_store", "bulk_commit", "bulk_wait")
-ASYNC = ("cp_async_commit", "cp_async_wait", "cp_async_arrive")
-ALL = ("wait", "mma", "mma_commit", "mma_wait")
+LOADS, STORES = ("expect", "arrive_tx", *COPIES), ("tma_store", *GROUPS["tma_store"])
+ASYNC = (*GROUPS["cp_async"], "cp_async_arrive")
+ALL = ("wait", "mma", *GROUPS["mma"])
 RUNS = (*COPIES, "tma_store", "mma")
-ACCESSES = ("read", "write", "cp_async")
 COMPARED = ("arrive", *ALL, *LOADS, *STORES, *ASYNC)
 
 
@@ -69,7 +68,7 @@ class Walk:
         kinds = {event.kind for event in given}
         self.kinds = {kind for group in (LOADS, STORES) if kinds & set(group) for kind in group}
         self.kinds |= set(ASYNC) if kinds & {"cp_async", *ASYNC} else set()
-        if kinds & set(COMPARED) or any(event.kind in ACCESSES and all_of.slot_at(event.address) for event in given):
+        if kinds & set(COMPARED) or any(event.kind in GENERIC and all_of.slot_at(event.address) for event in given):
             self.kinds |= {*ALL, "proxy_fence"}
         bars = [self.all.barriers.get(event.address, ("", 0))[0] for event in given if event.kind == "arrive"]
         named = {step.op.bar for step in wanted if step.op.op == "arrive"}
@@ -97,7 +96,7 @@ class Walk:
                 self.warp_bars += 1
             elif event.kind == "mma_fence":
                 self.fenced = True
-            elif event.kind in ACCESSES:
+            elif event.kind in GENERIC:
                 self.access(event)
             elif event.kind == "proxy_fence":
                 self.close()
@@ -143,7 +142,7 @@ class Walk:
             left_out = (one for one in self.wanted[self.place : place] if one.op.op == event.kind)
             raise self.differs("another op than the document's", next(left_out, step), event)
         operand = {"wait": step.parity, "expect": step.op.bytes or 0, "arrive_tx": step.op.bytes or 0}
-        operand |= dict.fromkeys(("mma_wait", "bulk_wait", "cp_async_wait"), step.op.n)
+        operand |= dict.fromkeys(GROUP_WAITS, step.op.n)
         if event.value != operand.get(event.kind, event.value):
             raise self.differs("another operand than the document's", step, event)
         if event.kind == "arrive":
@@ -186,8 +185,8 @@ class Walk:
 
     def found(self, step: Step, buffer: str, slot: int, address: int) -> None:
         """Its first copy tells where a slot is."""
-        sizes = {name: ring.bytes for name, ring in self.all.pipeline.buffers}
-        self.all.add((buffer, slot), address, max(1, sizes[buffer] or step.op.bytes or 0))
+        size = dict(self.all.pipeline.buffers)[buffer].bytes
+        self.all.add((buffer, slot), address, max(1, size or step.op.bytes or 0))
 
     def reads(self, place: int, event: Event) -> None:
         """A copy reads the slot that its op names."""
@@ -209,9 +208,7 @@ class Walk:
             start = self.all.places[(step.op.buf, step.buf)]
             shape = tuple(sorted([address - start for address in addresses]))
             pieces = sorted(self.read_of.pop(place, ()))
-            sizes = {name: ring.bytes for name, ring in self.all.pipeline.buffers}
-            size = sizes.get(step.op.buf, 0) if step.op.bytes is None else step.op.bytes
-            if step.op.src and sum([many for _, many in pieces]) != size:
+            if step.op.src and sum([many for _, many in pieces]) != self.all.pipeline.size(step.op):
                 raise self.differs("it copies other than the document's bytes", step, None)
             shape += tuple([each for piece in pieces for each in piece])
             known = self.all.shapes.setdefault((step.place, self.at[0] // WARPGROUP), shape)

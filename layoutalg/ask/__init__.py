@@ -10,8 +10,12 @@ if TYPE_CHECKING:
     from layoutalg.ask.bank_turns import BankAccess, BankReport, banks
     from layoutalg.ask.choices import Choice, Loser, Suggestion, suggest
     from layoutalg.ask.explanation import Explanation, explain
+    from layoutalg.ask.global_sectors import TransactionReport, WarpAccess, transactions
 
-__all__ = ["BankAccess", "BankReport", "Choice", "Explanation", "Loser", "Suggestion", "banks", "explain", "suggest"]
+__all__ = [
+    "BankAccess", "BankReport", "Choice", "Explanation", "Loser", "Suggestion", "TransactionReport", "WarpAccess",
+    "banks", "explain", "suggest", "transactions",
+]  # fmt: skip
 
 __getattr__, __dir__ = door(
     __name__,
@@ -19,5 +23,6 @@ __getattr__, __dir__ = door(
         "layoutalg.ask.bank_turns": "BankAccess BankReport banks",
         "layoutalg.ask.choices": "Choice Loser Suggestion suggest",
         "layoutalg.ask.explanation": "Explanation explain",
+        "layoutalg.ask.global_sectors": "TransactionReport WarpAccess transactions",
     },
 )

@@ -26,10 +26,12 @@ from layoutalg.ground.errors import Diagnostic, LayoutError, MalformedError, Rep
 from layoutalg.proofs.register_map import CHECK, IntArray
 from layoutalg.proofs.swizzling import KINDS
 from layoutalg.proofs.tile_map import extents_of, layout_of
+from layoutalg.synth.named_accesses import read_name
 from layoutalg.synth.paddings import padding
 from layoutalg.synth.swizzles import swizzle
 from layoutalg.targets.banks import Access, bank_model, disputed_models, nvidia_access
 from layoutalg.targets.lds_rules import WAVES, lds_name
+from layoutalg.targets.nvidia.accesses import full_name
 from layoutalg.targets.nvidia.banks import ACCESS_BITS
 
 LDS_BITS = (128, 96, 64, 32, 16, 8)
@@ -65,26 +67,24 @@ def moves(addresses: IntArray, bits: int, kind: object, target: str) -> tuple[li
         kind: As in ``layoutalg.banks``.
         target: The target.
     """
-    names, columns = _distinct(addresses)
+    names, columns = distinct(addresses)
     if isinstance(kind, str) and kind in ("load", "store"):
         return _widest(names, columns, bits, kind, target)
     if target in WAVES:
         return _lds(names, columns, bits, kind, target), ()
-    if isinstance(kind, str) and kind in KINDS:
-        access = nvidia_access(kind.replace("matrix", "matrix.x4"))
-    elif not isinstance(kind, str) or "." not in kind:
+    name = full_name(kind) if isinstance(kind, str) else ""
+    if "." not in name:
         raise CHECK.malformed("kind", f"must be one of {', '.join(KINDS)}, or an instruction's name", kind)
-    else:
-        access = nvidia_access(kind)
+    access = nvidia_access(name)
     if access.matrices:
         return _matrices(names, columns, bits, access), ()
-    runs = _runs(columns, bits, access.bits) if access.bits >= bits else None
+    runs = aligned_runs(columns, bits, access.bits) if access.bits >= bits else None
     if runs is None:
         raise _no_vector(columns, bits, access.kind, access.bits, kind, target)
     return _moved(_name(target, access.kind, access.bits, bits), names, columns, runs), ()
 
 
-def _distinct(addresses: IntArray) -> tuple[list[int], list[IntArray]]:
+def distinct(addresses: IntArray) -> tuple[list[int], list[IntArray]]:
     """Drop registers that duplicate another one; return the rest with their addresses [warp, lane]."""
     seen: dict[bytes, int] = {}
     for register in range(addresses.shape[2]):
@@ -99,7 +99,7 @@ def _widest(
     """Return the widest loads or stores whose banks are known."""
     passed: list[str] = []
     for width in LDS_BITS if target in WAVES else ACCESS_BITS[::-1]:
-        runs = _runs(columns, bits, width) if width >= bits else None
+        runs = aligned_runs(columns, bits, width) if width >= bits else None
         if runs is None:
             continue
         name = _name(target, kind, width, bits)
@@ -135,7 +135,7 @@ def _lds(names: list[int], columns: list[IntArray], bits: int, kind: object, tar
     if not disputed_models(target, name):
         bank_model(target, name)
     width = int(re.findall(r"\d+", name)[-1])
-    runs = _runs(columns, bits, width) if width >= bits else None
+    runs = aligned_runs(columns, bits, width) if width >= bits else None
     direction = "load" if "read" in name else "store"
     if runs is None:
         raise _no_vector(columns, bits, direction, width, name, target)
@@ -192,7 +192,7 @@ def _no_vector(columns: list[IntArray], bits: int, kind: str, width: int, name: 
     because += f"not {_where(columns, bits)}"
     repairs = []
     for other in LDS_BITS if target in WAVES else ACCESS_BITS[::-1]:
-        if other >= bits and other != width and _runs(columns, bits, other) is not None:
+        if other >= bits and other != width and aligned_runs(columns, bits, other) is not None:
             tried = _name(target, kind, other, bits)
             if _known(target, tried):
                 count = len(columns) * bits // other
@@ -207,13 +207,20 @@ def _where(columns: list[IntArray], bits: int) -> str:
     return f"{len(columns)} registers of {bits} bits at bits {first} of lane 0"
 
 
-def _runs(columns: list[IntArray], bits: int, width: int) -> list[list[int]] | None:
-    """Return the registers as aligned runs of ``width`` bits common to all lanes, or None if they do not split so."""
+def aligned_runs(columns: list[IntArray], bits: int, width: int, grain: int = 0) -> list[list[int]] | None:
+    """Return the registers as aligned runs of ``width`` bits common to all lanes, or None if they do not split so.
+
+    Args:
+        columns: Bit address of each register in every lane; registers differ somewhere.
+        bits: Element width.
+        width: Bits of a run.
+        grain: Bits to which a run is aligned; 0 for its width, or 32 if that is no power of two.
+    """
     place = {np.ascontiguousarray(column).tobytes(): index for index, column in enumerate(columns)}
     if width % bits:
         return None
-    if width & (width - 1):
-        return _chains(columns, place, bits, width)
+    if grain or width & (width - 1):
+        return _chains(columns, place, bits, width, grain or 32)
     runs = []
     for index, column in enumerate(columns):
         if (column % width).any():
@@ -225,8 +232,10 @@ def _runs(columns: list[IntArray], bits: int, width: int) -> list[list[int]] | N
     return runs if len(runs) * (width // bits) == len(columns) else None
 
 
-def _chains(columns: list[IntArray], place: dict[bytes, int], bits: int, width: int) -> list[list[int]] | None:
-    """Return runs of a width that is not a power of two, cut from the start of each chain of adjacent registers."""
+def _chains(
+    columns: list[IntArray], place: dict[bytes, int], bits: int, width: int, grain: int
+) -> list[list[int]] | None:
+    """Return runs that are aligned to less than their width, cut from the start of each chain of adjacent registers."""
     many, runs = width // bits, []
     for index, column in enumerate(columns):
         if np.ascontiguousarray(column - bits).tobytes() in place:
@@ -234,7 +243,7 @@ def _chains(columns: list[IntArray], place: dict[bytes, int], bits: int, width: 
         chain, found = [index], index
         while (found := place.get(np.ascontiguousarray(columns[found] + bits).tobytes(), -1)) >= 0:
             chain.append(found)
-        if len(chain) % many or (column % 32).any():
+        if len(chain) % many or (column % grain).any():
             return None
         runs += [chain[first : first + many] for first in range(0, len(chain), many)]
     return runs
@@ -260,7 +269,7 @@ def _matrices(names: list[int], columns: list[IntArray], bits: int, access: Acce
 
 def _straight(names: list[int], columns: list[IntArray], bits: int) -> list[tuple[tuple[int, ...], IntArray]]:
     """Return each matrix's registers and row addresses [warp, 8]; lane 4 g + q has word q of row g."""
-    runs = _runs(columns, bits, 32)
+    runs = aligned_runs(columns, bits, 32)
     if runs is None:
         rule = "must fill whole words of shared memory in every lane"
         raise CHECK.malformed("registers", rule, _where(columns, bits))
@@ -341,11 +350,12 @@ def cure_of(
     for found in _swizzled_cures(plain, bits):
         if freed(found):
             return found
-    if lanes is not None or warps is not None or kind not in KINDS:
+    if lanes is not None or warps is not None:
         return None
-    for search in (_linear_cure, _padded_cure):
+    how = read_name(kind)
+    for search in (_padded_cure, _linear_cure):
         try:
-            found = search(registers, bits, kind, target, extents)
+            found = search(registers, bits, kind if how is None else how.move, target, extents)
             if found is not None and freed(found):
                 return found
         except LayoutError:  # this search cannot handle these registers; the next one may

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -26,15 +25,13 @@ from layoutalg.proofs.certify import Certificate
 from layoutalg.proofs.certify.banks import bank_turns
 from layoutalg.proofs.dtypes import stated_bits
 from layoutalg.proofs.register_map import CHECK, bit_addresses
-from layoutalg.proofs.tile_map import extents_of, layout_of
-from layoutalg.synth.named_accesses import NAMES, is_name, lanes_text, named
+from layoutalg.proofs.tile_map import extents_of, layout_of, offsets
+from layoutalg.synth.named_accesses import Named, countable, lanes_text, name_of, named, require
 from layoutalg.targets.banks import BankModel, Phase, bank_model, disputed_models, unknown
 from layoutalg.targets.lds_rules import WAVES
-from layoutalg.targets.nvidia.accesses import SHORT, short_name
 from layoutalg.targets.nvidia.banks import LANES
 from layoutalg.targets.registry import TARGETS, lookup
 
-_WORD = re.compile(r"[A-Za-z][\w.]*")
 _PHASES = 4
 """Phases that ``why`` shows."""
 
@@ -142,6 +139,16 @@ class BankReport(
         name = "ldmatrix" if lookup(self.target).vendor == "nvidia" else "rows"
         return f'read as (thread, value) -> element offset; for a tile in shared memory: banks("{name}", "{layout}")'
 
+    def _cost_of(self, cure: object) -> str:
+        """Return in words how many bytes a cure takes, compared with the layout that was asked about."""
+        _, shared, bits, _, _, tile, _, _ = self.asked or (None,) * 8
+        box = None if tile is None else tuple(tile)
+        now, then = (
+            -(-(int(offsets(layout, box or extents_of(layout)).max()) + 1) * int(bits or 0) // 8)
+            for layout in (layout_of(each, box, max(1, int(bits or 0) // 8)) for each in (shared, cure))
+        )
+        return f"in the same {now} bytes" if then == now else f"{then} bytes in place of {now}"
+
     def _freed(self, shared: object) -> bool:
         """Whether the same access is conflict-free under another shared layout."""
         registers, _, bits, kind, target, tile, lanes, warps = self.asked or ()
@@ -219,6 +226,7 @@ class BankReport(
 
     def __str__(self) -> str:
         head = f"{self.accesses} x {self.instruction}: {self.turns} turn{'s' if self.turns != 1 else ''}"
+        head += "" if self.conflict_free else " (wavefronts)"
         if self.evidence == "assumed":
             head += f" ({self.model.basis})"
         assumed = [f"note   {self.assumed}"] if self.assumed else []
@@ -229,7 +237,7 @@ class BankReport(
             f"worst  {self.worst}",
         ]
         if (cure := self.cure) is not None:
-            found.append(f"cure   {cure}: free of bank conflicts")
+            found.append(f"cure   {cure}: free of bank conflicts, {self._cost_of(cure)}")
         return "\n".join([*found, *assumed])
 
     def to_json(self) -> dict[str, object]:
@@ -280,13 +288,13 @@ def banks(
     are counted for every instruction of every warp. One turn serves one word of each bank.
 
     Args:
-        access: A named access to the whole tile by one warp: ``"ldmatrix"`` or ``"ldmatrix.x4"``,
-            ``"ldmatrix.trans"``, ``"stmatrix"``, ``"rows"``, ``"columns"`` (16 bytes per lane along a row or column),
-            ``"mma.A"``, ``"mma.B"``, ``"mma.C"`` (fragments by ordinary loads). Or the registers as a layout of any
-            family or its text: axes ``register``, ``lane`` and ``warp`` (or ``thread``) to tile coordinates; a CuTe
-            layout from (thread, value) to the flat tile coordinate, first dimension fastest; or, with ``shared``
-            None, either of these to element offsets, as ``f2.invert_and_compose`` returns them.
-        shared: A layout of any family or its text, from tile coordinates to element offsets; may be padded.
+        access: A named access to the whole tile by one warp: an instruction (``"ldmatrix"``, ``"ld.shared.v4"``,
+            ``"ds_read_b128"``), an operand (``"mma.A"``, ``"mfma.B"``, ``"mma.D"``: fragments by ordinary loads),
+            ``"rows"``, ``"columns:store"``; see ``synth.named_accesses``. Or the registers as a layout in any form:
+            axes ``register``, ``lane`` and ``warp`` (or ``thread``) to tile coordinates; a CuTe layout or a table from
+            (thread, value) to the flat tile coordinate, first dimension fastest; or, with ``shared`` None, either of
+            these to element offsets, as ``f2.invert_and_compose`` returns them.
+        shared: A layout in any form that ``layoutalg.layout`` reads, from tile coordinates to element offsets.
         element_bits: Element width, a power of two from 4 to 128; None for that of the texts, or 16.
         kind: How registers are moved: ``"load"`` (the default) or ``"store"``, by the widest instruction of up to 128
             bits whose banks are known; ``"ldmatrix"``, ``"ldmatrix.trans"``, ``"stmatrix"``, ``"stmatrix.trans"``; or
@@ -301,10 +309,10 @@ def banks(
 
     Example:
         >>> print(banks("ldmatrix", "(16,64):(64,1)"))
-        4 x ldmatrix.x4: 128 turns where 16 would do, an 8-way conflict
+        4 x ldmatrix.x4: 128 turns (wavefronts) where 16 would do, an 8-way conflict
         worst  warp 0, registers [0, 1, 2, 3, 4, 5, 6, 7]: 32 turns instead of 4; bank 0 is touched by lanes \
 (lane:byte) 0:0, 1:128, 2:256, 3:384, 4:512, 5:640, 6:768, 7:896
-        cure   Sw<3,3,3> o 0 o (16,64):(64,1): free of bank conflicts
+        cure   Sw<3,3,3> o 0 o (16,64):(64,1): free of bank conflicts, in the same 2048 bytes
         >>> from layoutalg.targets.layouts.nvidia import mma_operand
         >>> fragment = mma_operand("A", (16, 64), (1, 1), 2)
         >>> print(banks(fragment, "Sw<3,3,3> o 0 o (16,64):(64,1)", kind="ldmatrix"))
@@ -334,15 +342,17 @@ def banks(
     arch = CHECK.kind(target, str, "target")
     wave = _wave(arch)
     registers: object = access
-    if is_name(shared) and not is_name(access):
-        access, shared = shared, access
-    if is_name(access):
-        registers, kind, tile = _of_name(str(access).strip(), shared, bits, kind, tile, wave)
-        lanes_are = lanes_text(str(access).strip(), bits)
-    elif isinstance(access, str) and _WORD.fullmatch(access.strip()):
-        raise CHECK.malformed("access", f"must be a layout, or one of {', '.join(NAMES)}", access)
-    else:
-        registers, kind, lanes_are = access, "load" if kind is None else kind, "as the layout of registers says"
+    said = name_of(access)
+    if said is None and (said := name_of(shared)) is not None:
+        registers, shared = shared, access
+    lanes_are = "as the layout of registers says"
+    if said is not None:
+        require(said, [arch])
+        if not said.name.startswith("ds_"):
+            countable(said)
+        registers, kind, tile = _of_name(said, shared, bits, kind, tile, arch)
+        lanes_are = lanes_text(said, bits, arch, tile)
+    kind = "load" if kind is None else kind
     addresses = bit_addresses(registers, shared, bits, tile, lanes, warps, wave)
     moved, notes = moves(addresses, bits, kind, arch)
     if not moved:
@@ -355,19 +365,20 @@ def _wave(arch: str) -> int:
 
 
 def _of_name(
-    name: str, shared: object, bits: int, kind: str | None, tile: Sequence[int] | None, wave: int
+    said: Named, shared: object, bits: int, kind: str | None, tile: Sequence[int] | None, target: str
 ) -> tuple[LinearLayout, str, tuple[int, ...]]:
     """Return the registers of a named access, how they are moved, and the tile extents."""
+    name = said.name
     if shared is None:
         raise CHECK.malformed("shared", f"must be the shared layout of the tile for {name}", None)
-    short = short_name(name)
     extents = extents_of(layout_of(shared, tile, max(1, bits // 8))) if tile is None else CHECK.vector(tile, "tile")
     if any(extent < 1 or extent & (extent - 1) for extent in extents):
         rule = f"must be a tile with power-of-two extents for {name}; for other tiles give the registers as a layout"
         raise CHECK.malformed("shared", rule, extents)
-    if short in SHORT and kind not in (None, short):
+    if said.is_instruction and kind not in (None, name, said.move):
         raise CHECK.malformed("kind", f"must be omitted for {name}, which is itself an instruction", kind)
-    return named(short, tuple(extents), bits, wave), kind or (short if short in SHORT else "load"), tuple(extents)
+    how = kind or (said.name if said.is_instruction else said.by(bits, target))
+    return named(said, tuple(extents), bits, target), how, tuple(extents)
 
 
 def _asked_again(report: BankReport) -> list[Move]:

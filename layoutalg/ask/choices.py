@@ -8,6 +8,7 @@ lanes store neighbouring vectors along the tensor's contiguous dimension, in the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -17,13 +18,14 @@ import numpy as np
 
 from layoutalg.ask.candidates import Candidate, candidates, reach_bytes
 from layoutalg.ask.consumers import CHECK, OPERANDS, STORES, Consumer, Served, Tile, consumer_of, filled
+from layoutalg.ask.global_sectors import dealt, transactions
 from layoutalg.cute import ComposedLayout, CuteLayout
 from layoutalg.ground import clock
-from layoutalg.ground.errors import BudgetError, Diagnostic, InfeasibleError, MalformedError
+from layoutalg.ground.errors import BudgetError, Diagnostic, InfeasibleError, LayoutError, MalformedError
 from layoutalg.ground.limits import PLAN_SECONDS
 from layoutalg.ground.picture import Shown
 from layoutalg.ground.record import Record
-from layoutalg.notation.written import is_written, read_written
+from layoutalg.notation.written import read_written
 from layoutalg.proofs.tensor import Tensor, tensor_of
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.synth.solving import joint
@@ -35,7 +37,7 @@ from layoutalg.targets.banks import nvidia_access
 from layoutalg.targets.nvidia import tensormap as hardware
 from layoutalg.targets.nvidia.swizzles import CHUNK_BYTES
 from layoutalg.targets.nvidia.tensormap.checks import no_tensor_maps
-from layoutalg.targets.registry import TARGETS
+from layoutalg.targets.registry import lookup
 from layoutalg.targets.target_model import model_of
 
 OPERAND_DTYPES = ("f16", "bf16", "tf32", "u8")
@@ -45,7 +47,7 @@ JOINT_SECONDS = 2.0
 """Time limit for proving that nothing beats the first choice."""
 _BEST = "no layout beats the first: none has fewer issues, or equally many and fewer turns of these accesses"
 _ELSEWHERE = "layoutalg.swizzle also searches stacked XORs and all layouts linear over F2"
-_WRITES = ("st.", "stmatrix", "ds_write")
+_WRITES = ("st.", "stmatrix", "ds_write", "store ")
 """Name prefixes of consumers that write the tile."""
 _RANKED = (
     "plan(s) without out-of-bounds fill", "issue(s)", "turn(s)", "byte(s)", "documented rule(s) broken",
@@ -173,6 +175,8 @@ class _Question:
     consumers: tuple[Consumer, ...]
     fill: int | None
     """The dimension along which threads fill the matrix; None if a copy or a consumer fills it."""
+    loads: str
+    """How one warp or wave loads the tile to fill it, in words; empty if it is not filled so."""
     options: dict[str, Any]
 
     @property
@@ -187,7 +191,7 @@ def suggest(
     target: str = "sm_90a",
     *,
     fill: str = "tma",
-    budget_seconds: float = PLAN_SECONDS,
+    seconds: float = PLAN_SECONDS,
     **options: Any,
 ) -> Suggestion:
     """Return the shared-memory layouts that serve every consumer of a tile, proved and ranked.
@@ -201,7 +205,7 @@ def suggest(
         target: Architecture.
         fill: ``"tma"``: a TensorMap fills the tile, and each choice carries its plan; ``"threads"``: a consumer stores
             it, or else threads do, by the widest stores along the tensor's contiguous dimension; their turns count.
-        budget_seconds: Wall time for the whole search.
+        seconds: Wall time for the whole search.
         options: Those of ``layoutalg.tensormap``: ``bounds``, ``oob_required``, ...
 
     Example:
@@ -214,7 +218,7 @@ def suggest(
     question = _question(tensor, tile, consumers, target, fill, options)
     ranked: list[tuple[tuple[Any, ...], Choice]] = []
     losers: list[Loser] = []
-    with clock.within(clock.checked_seconds(budget_seconds, "budget_seconds")):
+    with clock.within(clock.checked_seconds(seconds, "seconds")):
         matrix = (question.tile[question.places[0]], question.tile[question.places[1]])
         for place, candidate in enumerate(candidates(matrix, question.size, target, bool(question.directions))):
             clock.check("the search for a shared layout")
@@ -251,7 +255,7 @@ def _proved(
     try:
         plan = joint(
             question.tile, question.tensor.dtype, given, question.target, tensor=question.tensor, fill=fill,
-            budget_seconds=clock.left(JOINT_SECONDS), **question.options,
+            seconds=clock.left(JOINT_SECONDS), **question.options,
         )  # fmt: skip
     except (BudgetError, InfeasibleError, MalformedError):
         return ""
@@ -283,7 +287,7 @@ def _linear(consumer: object) -> object:
     if not isinstance(consumer, tuple | list) or len(consumer) != 2:
         return consumer
     name, registers = consumer
-    return name, read_written(registers).layout if is_written(registers) else registers
+    return name, read_written(registers).layout
 
 
 def _question(
@@ -294,7 +298,7 @@ def _question(
     source = tensor_of(tensor, *(each[1] for each in consumers if isinstance(each, tuple | list) and len(each) == 2))
     extents = CHECK.vector(tile, "tile", len(source.shape), 1)
     first, second = matrix_of(CHECK, extents)
-    CHECK.choice(target, "target", TARGETS)
+    lookup(CHECK.kind(target, str, "target"))
     CHECK.choice(fill, "fill", FILLS)
     size = hardware.element_bytes(source.dtype)
     total = int(np.prod([int(extent) for extent in extents], dtype=object)) * size
@@ -313,7 +317,25 @@ def _question(
     stored = fill == "tma" or any(consumer.name.startswith(_WRITES) for consumer in named)
     along = 0 if source.strides[second] != 1 == source.strides[first] else 1
     filled_along = None if stored else along
-    return _Question(source, extents, target, (first, second), tuple(directions), named, filled_along, options)
+    loads = "" if filled_along is None else _loads(source, extents, (first, second)[filled_along], target)
+    return _Question(source, extents, target, (first, second), tuple(directions), named, filled_along, loads, options)
+
+
+def _loads(tensor: Tensor, tile: tuple[int, ...], along: int, target: str) -> str:
+    """Return the widest loads of the first tile with lanes along a dimension, in words; empty if there are none."""
+    lanes, size = lookup(target).lanes, hardware.element_bytes(tensor.dtype)
+    order = (along, *(dim for dim in range(len(tile))[::-1] if dim != along))
+    registers, rest = divmod(math.prod(tile), lanes)
+    for vector in [] if rest else [count for count in (16, 8, 4, 2, 1) if count * size <= 16 and not registers % count]:
+        layout = dealt(tile, order, vector, lanes, 1, registers)
+        try:
+            found = None if layout is None else transactions(layout, tensor, target=target, tile=tile)
+        except LayoutError:  # the tile exceeds the tensor inside a vector, or no document states this target's sectors
+            found = None
+        if found is not None:
+            few = "the fewest" if found.coalesced else f"{found.ideal} would hold the bytes"
+            return f"loaded by {found.accesses} {found.instruction}, {found.sectors} sectors, {few}"
+    return ""
 
 
 def _room(target: str) -> int:
@@ -366,7 +388,8 @@ def _weighed(
     told += [f"{consumer.name}: {answer.text}" for consumer, answer in served]
     if question.fill is not None:
         stores = filled(question.target, table, question.size, question.fill)
-        turns, ideal, told = turns + stores.turns, ideal + stores.ideal, [*told, stores.text]
+        turns, ideal = turns + stores.turns, ideal + stores.ideal
+        told += [stores.text, *filter(None, [question.loads])]
     found = [answer.plan for _, answer in served if answer.plan is not None]
     operands = tuple(certified(plan) if isinstance(plan, OperandPlan) else plan for plan in found)
     choice = Choice(

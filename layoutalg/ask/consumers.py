@@ -19,21 +19,24 @@ from typing import Any
 from layoutalg.ask.bank_turns import banks
 from layoutalg.ground.check import Checker
 from layoutalg.ground.digits import Flat
-from layoutalg.ground.errors import BudgetError, LayoutError, MalformedError
+from layoutalg.ground.errors import BudgetError, LayoutError, MalformedError, RepresentabilityError
 from layoutalg.ground.layout import Layout
 from layoutalg.ground.refusal import Broken
 from layoutalg.ground.verdict import Unknown
-from layoutalg.notation.written import is_written, read_written
+from layoutalg.notation.written import read_written
 from layoutalg.proofs.admission import Refused
 from layoutalg.proofs.register_map import IntArray
 from layoutalg.synth import accesses
 from layoutalg.synth.admission.request import request_of
 from layoutalg.synth.admission.tcgen05 import find_tcgen05
 from layoutalg.synth.lds import GIVEN, WIDTHS, read_or_write
+from layoutalg.synth.named_accesses import Named, countable, lacking, lanes_text, name_of, named, read_name
 from layoutalg.synth.wgmma import OperandProblem
 from layoutalg.synth.wgmma.plan import find
 from layoutalg.synth.wgmma.refusal import refusal
 from layoutalg.targets.banks import AMD_RULES, Access, bank_model, nvidia_access
+from layoutalg.targets.consumers import head_of
+from layoutalg.targets.lds_rules import lds_name
 from layoutalg.targets.nvidia import wgmma
 from layoutalg.targets.nvidia.accesses import AccessForm, access_form, full_name
 from layoutalg.targets.nvidia.banks import BANKS, WORD_BYTES
@@ -110,12 +113,12 @@ def consumer_of(value: object, target: str) -> Consumer:
     registers: Any = None
     if isinstance(value, tuple | list) and len(value) == 2:
         value, registers = value
-        registers = read_written(registers).layout if is_written(registers) else registers
+        registers = read_written(registers).layout
         if not isinstance(registers, Layout):
             raise CHECK.malformed("consumers", "must pair an instruction with a register layout", registers)
     if not isinstance(value, str):
         raise CHECK.malformed("consumers", f"must be names among {KNOWN}, or (name, register layout)", value)
-    name = full_name(value)
+    name = lds_name(value) or full_name(value)
     absent = model_of(target).consumer(name)
     if name in OPERANDS and registers is None:
         if isinstance(absent, Absent):
@@ -125,8 +128,17 @@ def consumer_of(value: object, target: str) -> Consumer:
         return Consumer(name, lambda tile: _admitted(name, target, tile.layout, tile.dtype))
     if isinstance(absent, Absent):
         return Consumer(name, lambda _: Served(0, 0, str(absent), holds=False))
+    said = read_name(value) if registers is None else None
+    if said is not None and not said.is_instruction:
+        if (missing := lacking(said, target)) is not None:
+            return Consumer(str(said), lambda _: Served(0, 0, str(missing), holds=False))
+        return Consumer(str(said), partial(_by_name, said, target=target))
     if name in WIDTHS and registers is None:
         return Consumer(name, lambda tile: _by_lds(name, target, tile.places, element_bytes(tile.dtype)))
+    if registers is None:
+        said = read_name(value) if head_of(name) else name_of(value, "consumers")
+        if said is not None:
+            countable(said, "consumers")
     try:
         access, form = nvidia_access(name), access_form(name)
     except MalformedError:
@@ -213,6 +225,15 @@ def _by_registers(name: str, registers: Any, tile: Tile, target: str) -> Served:
     except MalformedError as error:
         return Served(0, 0, error.diagnostic.because or error.diagnostic.what, holds=False)
     return _counted(report.accesses, report.turns, report.ideal, f"lanes {GIVEN}")
+
+
+def _by_name(said: Named, tile: Tile, *, target: str) -> Served:
+    bits, extents = 8 * element_bytes(tile.dtype), tile.places.shape
+    try:
+        report = banks(named(said, extents, bits, target), tile.layout, bits, said.by(bits, target), target=target)
+    except (MalformedError, RepresentabilityError) as error:
+        return Served(0, 0, error.diagnostic.because or error.diagnostic.what, holds=False)
+    return _counted(report.accesses, report.turns, report.ideal, lanes_text(said, bits, target, extents))
 
 
 def _counted(accesses: int, turns: int, ideal: int, lanes: str) -> Served:

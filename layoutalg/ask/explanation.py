@@ -1,4 +1,4 @@
-"""Explain a value, a text, 128 descriptor bytes or a document: what it is and what the hardware does with it.
+"""Explain a value, a text, a dump of descriptor bytes or a document: what it is and what the hardware does with it.
 
 Implementation notes: a plan is checked before anything is said about it.
 """
@@ -8,13 +8,13 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from layoutalg.ask.facts import ANSWERS, Fact, answer_facts, layout_facts, said, symbolic_facts
 from layoutalg.ask.ledger import ledger
 from layoutalg.ask.tile_facts import tile_facts
-from layoutalg.cute import Swizzle
+from layoutalg.cute import CuteLayout, Swizzle
 from layoutalg.cute.symbolic import SymbolicLayout
 from layoutalg.ground import clock
 from layoutalg.ground.check import Checker
@@ -26,6 +26,8 @@ from layoutalg.ground.picture import Shown
 from layoutalg.ground.polynomial import product_of
 from layoutalg.ground.polynomial_text import polynomial
 from layoutalg.notation import TTGIR_AHEAD, parse
+from layoutalg.notation.printout import TILED_AHEAD
+from layoutalg.notation.tiled import PrintedTiling, read_tiled
 from layoutalg.notation.ttgir import TensorType, layouts_of
 from layoutalg.notation.written import is_written, read_written, unit_hint
 from layoutalg.proofs import tensormap as tensormaps
@@ -37,14 +39,18 @@ from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
 from layoutalg.proofs.tensormap.plan import tensor_map_to_json
 from layoutalg.synth import InadmissibleError, synthesize_tensormap
 from layoutalg.synth.wgmma import InadmissibleOperandError, OperandPlan, OperandProblem, synthesize_wgmma
+from layoutalg.targets.dumps import is_dump
 from layoutalg.targets.layouts.padding import PaddedShared
+from layoutalg.targets.nvidia import tcgen05, wgmma
 from layoutalg.targets.nvidia import tensormap as hardware
+from layoutalg.targets.nvidia.tensormap.texts import is_call
 from layoutalg.targets.registry import TARGETS
 
 _CHECK = Checker("LA414", "this cannot be explained")
 SCHEMA = "layoutalg/explanation/1"
 READS = "layoutalg/tensormap-problem/1, tensormap-plan/1, wgmma-problem/1, wgmma-plan/1 and pipeline/1"
-_HEX = re.compile(r"\s*(?:0[xX])?([0-9a-fA-F]{64,})\s*")
+_MATRIX = re.compile(r"\s*0[xX]([0-9a-fA-F]{1,16})(?:[uU]?(?:ll|LL|[lL])?)\s*")
+"""A matrix descriptor as C or Python write it; no layout begins like this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +59,7 @@ class Explanation(Shown):
 
     Args:
         kind: ``"layout"``, ``"listing"``, ``"tensor"``, ``"descriptor"``, ``"plan"``, ``"problem"``, ``"answer"``,
-            ``"pipeline"``.
+            ``"pipeline"``, ``"tiling"``.
         facts: (name, lines) pairs, as ``str`` shows them.
         data: The same for programs: names to JSON-ready values.
         holds: False for a refuted plan, a problem without a plan and a pipeline that is not proved.
@@ -84,16 +90,19 @@ def explain(
     """Explain what a layout does and which hardware feature can carry it, what descriptor bytes say, what a plan does.
 
     Args:
-        value: A layout of any family or its text; a whole TTGIR text, whose layouts are listed; a ``Tensor``; 128
-            descriptor bytes or their 256 hexadecimal digits; a problem or plan of a TensorMap or a ``wgmma`` operand,
-            or its document; an answer of ``banks``, ``swizzle``, ``padding`` or ``conversion``, a universal swizzle, a
-            kernel that moves an array; a pipeline or its document.
+        value: A layout of any family or its text; a whole TTGIR text, whose layouts are listed; a tiled copy or matrix
+            instruction as CuTe prints it; a ``Tensor``; 128 descriptor bytes, or a dump of them as
+            ``layoutalg.targets.dumps`` reads it; a call of ``cuTensorMapEncodeTiled`` in C++; a matrix descriptor of
+            ``wgmma`` or ``tcgen05`` (by the target), or its 64 bits as ``0x...``; a problem or plan of a TensorMap or
+            a ``wgmma`` operand, or its document; an answer of ``banks``, ``transactions``, ``swizzle``, ``padding`` or
+            ``conversion``, a
+            universal swizzle, a kernel that moves an array; a pipeline or its document.
         dtype: Element type of a layout, by any library's name; None for that of the text, or bf16.
         target: Architecture; for descriptors, one with tensor maps.
         shape: Extents, outermost first: of the tensor, for a ``#ttg`` attribute without sizes; of the tile, for a
             layout of one flat coordinate, first dimension fastest.
 
-    Raises: MalformedError: LA010, LA414, and those of ``parse``. BudgetError: LA001.
+    Raises: MalformedError: LA010, LA414, LA806, LA989, and those of ``parse``. BudgetError: LA001.
 
     Example:
         >>> told = explain("Sw<3,4,3> o 0 o (64,64):(64,1)")
@@ -118,17 +127,24 @@ banks("ldmatrix", "(32,4):(4,1)")
     extents = None if shape is None else _CHECK.vector(shape, "shape")
     clock.check("an explanation")
     if isinstance(value, bytes):
-        value = value.hex()
-        if len(value) != 256:
-            raise _CHECK.malformed("value", "must be 128 bytes for a descriptor", f"{len(value) // 2} bytes")
+        if len(value) != hardware.MAP_BYTES:
+            raise _CHECK.malformed("value", "must be 128 bytes for a descriptor", f"{len(value)} bytes")
+        return _descriptor(value, target)
     if isinstance(value, str):
-        if found := _HEX.fullmatch(value):
-            return _descriptor(found[1], target)
+        if found := _MATRIX.fullmatch(value):
+            return _matrix(int(found[1], 16), target)
+        if is_call(value):
+            return _of_call(value, target)
+        if is_dump(value):
+            reading = hardware.read_map(value, target)
+            return _descriptor(reading.raw, target, reading.form)
+        if TILED_AHEAD.match(value):
+            return _tiling(read_tiled(value), target)
         if TTGIR_AHEAD.match(value) and len(listed := layouts_of(value)) > 1:
             return _listing(listed)
         return _of_layout(_parsed(value, extents), _dtype(dtype, value), target, extents)
     if is_written(value):
-        return _of_layout(read_written(value).layout, _dtype(dtype, value), target, extents)
+        return _of_layout(read_written(value, extents).layout, _dtype(dtype, value), target, extents)
     if isinstance(value, Layout | PaddedShared | Swizzle):
         return _of_layout(value, _dtype(dtype, None), target, extents)
     if isinstance(value, Mapping):
@@ -136,8 +152,14 @@ banks("ldmatrix", "(32,4):(4,1)")
     for kinds, explained in _EXPLAINED:
         if isinstance(value, kinds):
             return explained(value, target)
-    readable = "must be a layout, a tensor, a plan, a problem, an answer about banks, swizzles, paddings, gathers or "
-    readable += "conversions, a kernel, a pipeline, descriptor bytes, or the text or document of one of these"
+    if (found := read_written(value, extents).layout) is not value:
+        return _of_layout(found, _dtype(dtype, value), target, extents)
+    readable = (
+        "must be a layout, a tensor, a plan, a problem, an answer about banks, transactions, swizzles, paddings, "
+    )
+    readable += (
+        "gathers or conversions, a kernel, a pipeline, descriptor bytes, or the text or document of one of these"
+    )
     raise _CHECK.malformed("value", readable, value)
 
 
@@ -166,6 +188,28 @@ def _listing(types: Sequence[TensorType]) -> Explanation:
         lines.append((f"line {entry.line}", (entry.text, layout)))
         listed.append({"type": entry.text, "line": entry.line, "kind": entry.attribute.kind, "layout": layout})
     return Explanation("listing", tuple(lines), {"layouts": listed})
+
+
+def _tiling(found: PrintedTiling, _target: str) -> Explanation:
+    """The tile of a tiled copy or matrix instruction, and the layouts of its threads and values."""
+    facts = [said(found.kind, found.atom)]
+    if found.dtype is not None:
+        facts.append(said("dtype", found.dtype))
+    if found.tile is not None:
+        facts.append(said("tile", " x ".join(map(str, found.tile)), list(found.tile)))
+    layouts: Mapping[str, CuteLayout] = {}
+    missing = ""
+    try:
+        layouts = found.layouts
+        _ = found.kind == "copy" and found.tile and found.value  # says why the copy has only one layout
+    except LayoutError as error:
+        missing = error.diagnostic.because or error.diagnostic.what
+    for name, layout in layouts.items():
+        text = f"{layout[0].size} threads x {layout[1].size} values, offsets below {layout.cosize}"
+        facts.append(Fact(f"layout {name}", (str(layout), text), str(layout)))
+    if missing:
+        facts.append(said("not known", f"the other layouts: {missing}"))
+    return _made("tiling", facts)
 
 
 def _parsed(text: str, shape: tuple[int, ...] | None) -> object:
@@ -212,7 +256,7 @@ def _tensor_facts(tensor: Tensor, target: str) -> Iterable[Fact]:
     yield said("assumed", f"a tile of {list(tile)}, row-major in shared memory", {"tile": list(tile)})
     try:
         problem = TensorMapProblem.of(tensor, tile, None, arch=target)
-        plan = synthesize_tensormap(problem, repair=False, budget_seconds=clock.left(PLAN_SECONDS))
+        plan = synthesize_tensormap(problem, repair=False, seconds=clock.left(PLAN_SECONDS))
     except InadmissibleError as error:
         violations = [violation.to_json() for violation in error.violations]
         yield said(
@@ -222,11 +266,32 @@ def _tensor_facts(tensor: Tensor, target: str) -> Iterable[Fact]:
     yield said("TMA", str(plan), {"verdict": "admissible", "plan": plan.to_json()})
 
 
-def _descriptor(digits: str, target: str) -> Explanation:
+def _descriptor(raw: bytes, target: str, form: str = "") -> Explanation:
     """Decode a map; bytes that are not a map raise an error naming the illegal field and its bits."""
-    if len(digits) != 256:
-        raise malformed("", "a descriptor is 128 bytes, 256 hexadecimal digits", f"{len(digits)} digits")
-    return _made("descriptor", _map_facts(hardware.decode(bytes.fromhex(digits), target=target), target))
+    facts = [said("read as", form)] if form else []
+    return _made("descriptor", [*facts, *_map_facts(hardware.decode(raw, target=target), target)])
+
+
+def _of_call(text: str, target: str) -> Explanation:
+    """Explain the map that a call of the driver encodes, or the rules that it breaks."""
+    found = hardware.diagnose(text, target)
+    facts = [said("read as", found.read_as)]
+    if found.tensor_map is None or not found.accepted:
+        troubles = [trouble for trouble in found.troubles if trouble.enforced]
+        return _made("descriptor", [*facts, said("refused", [str(each) for each in troubles])], holds=False)
+    return _made("descriptor", [*facts, *_map_facts(found.tensor_map, target)])
+
+
+def _matrix(word: int, target: str) -> Explanation:
+    """Decode the 64 bits of a matrix descriptor of ``tcgen05`` where the target has it, otherwise of ``wgmma``."""
+    return _matrix_facts((tcgen05 if target in tcgen05.ARCHS else wgmma).decode(word), target)
+
+
+def _matrix_facts(found: wgmma.MatrixDescriptor | tcgen05.MatrixDescriptor, _target: str) -> Explanation:
+    kind = "tcgen05" if isinstance(found, tcgen05.MatrixDescriptor) else "wgmma"
+    entries = {entry.name: getattr(found, entry.name) for entry in fields(found)}
+    facts = [said("matrix", f"{found.encode():#018x} of {kind}", {"encoded": f"{found.encode():#018x}", "of": kind})]
+    return _made("descriptor", [*facts, *(Fact(name, (str(value),), value) for name, value in entries.items())])
 
 
 def _map_facts(tm: hardware.TensorMap, target: str) -> Iterable[Fact]:
@@ -255,7 +320,7 @@ def _document(document: dict[str, object]) -> object:
 def _problem(problem: TensorMapProblem | OperandProblem, _target: str) -> Explanation:
     try:
         if isinstance(problem, TensorMapProblem):
-            plan: Any = synthesize_tensormap(problem, budget_seconds=clock.left(PLAN_SECONDS))
+            plan: Any = synthesize_tensormap(problem, seconds=clock.left(PLAN_SECONDS))
         else:
             plan = synthesize_wgmma(problem)
     except (InadmissibleError, InadmissibleOperandError) as error:
@@ -294,10 +359,12 @@ _DOCUMENTS: Mapping[str, Any] = {
 }
 _EXPLAINED: tuple[tuple[Any, Callable[[Any, str], Explanation]], ...] = (
     (hardware.TensorMap, lambda tm, target: _made("descriptor", _map_facts(tm, target))),
+    ((wgmma.MatrixDescriptor, tcgen05.MatrixDescriptor), _matrix_facts),
     ((TensorMapPlan, OperandPlan), _plan),
     ((TensorMapProblem, OperandProblem), _problem),
     (ANSWERS, lambda answer, _: _made("answer", *answer_facts(answer))),
     (Tensor, lambda tensor, target: _made("tensor", _tensor_facts(tensor, target))),
     (Pipeline, _pipeline),
+    (PrintedTiling, _tiling),
 )
 """Types other than layouts -> their explanation."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from layoutalg import convert
 from layoutalg.ask.bank_turns import BankReport
+from layoutalg.ask.global_sectors import TransactionReport
 from layoutalg.codegen.kernels import ArrayKernel
 from layoutalg.cute import ComposedLayout, CuteLayout, Morphism, Swizzle, coalesce
 from layoutalg.cute.symbolic import SymbolicLayout, normal_form
@@ -31,7 +32,7 @@ from layoutalg.targets.layouts.padding import PaddedShared
 
 GRID = 8
 MAX_TABLE = 1 << 20
-ANSWERS = (BankReport, SwizzlePlan, PaddingPlan, ClassPlan, ConversionPlan, GatherPlan, ArrayKernel)
+ANSWERS = (BankReport, TransactionReport, SwizzlePlan, PaddingPlan, ClassPlan, ConversionPlan, GatherPlan, ArrayKernel)
 """Answer types explained here."""
 _RECHECKED = {
     **dict.fromkeys((SwizzlePlan, PaddingPlan, ClassPlan), "recounted from the addresses of every instruction"),
@@ -212,6 +213,8 @@ def answer_facts(answer: Any) -> tuple[list[Fact], bool]:
     """Return the facts of an answer, and whether its check passed."""
     if isinstance(answer, BankReport):
         return list(_bank_facts(answer)), True
+    if isinstance(answer, TransactionReport):
+        return list(_transaction_facts(answer)), True
     if isinstance(answer, ArrayKernel):
         return list(_kernel_facts(answer)), True
     again = _RECHECKED[type(answer)]
@@ -252,6 +255,19 @@ def _bank_facts(report: BankReport) -> Iterator[Fact]:
         yield said("note", report.assumed)
     yield said("why", report.why)
     yield said("words per bank", report.map_text.splitlines()[1:])
+
+
+def _transaction_facts(report: TransactionReport) -> Iterator[Fact]:
+    head, *_ = str(report).splitlines()
+    counts = {"sectors": report.sectors, "lines": report.lines, "ideal": report.ideal, "coalesced": report.coalesced}
+    yield said("transactions", head, counts)
+    yield said("why", report.why)
+    if (after := report.after) is not None:
+        better = {"registers": str(report.better), "sectors": after.sectors}
+        yield said("better", f"{report.better}: {after.sectors:,} sectors", better)
+    for note in report.notes:
+        yield said("note", note)
+    yield said("sizes", f"{report.sector_bytes} and {report.line_bytes} bytes: {'; '.join(report.sources)}")
 
 
 def _conversion_facts(plan: ConversionPlan) -> Iterator[Fact]:

@@ -10,10 +10,11 @@ from layoutalg.ask.facts import Fact, said
 from layoutalg.ground.errors import RepresentabilityError
 from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.pipeline.decision import Proved, Refuted, verify
-from layoutalg.proofs.pipeline.document import COPIES, Pipeline
+from layoutalg.proofs.pipeline.document import Pipeline
 from layoutalg.proofs.pipeline.expansion import expanded
 from layoutalg.proofs.pipeline.graph import Graph, Instances, graph_of
 from layoutalg.proofs.pipeline.obligations import Shown
+from layoutalg.proofs.pipeline.ops import GROUP_WAITS
 from layoutalg.proofs.pipeline.proving import Proof
 
 End: TypeAlias = "tuple[bool, int]"
@@ -95,7 +96,7 @@ def _barrier(graph: Graph, name: str) -> tuple[list[str], dict[str, object]]:
     lines = [f"index j is phase j div {ring.slots} of slot j mod {ring.slots}; a phase takes {arrivals}"]
     phases: list[dict[str, object]] = []
     for (low, high), here in _segments(adds, graph.pipeline.least):
-        owed = [_adds(graph.pipeline, use) for use in here]
+        owed = [graph.pipeline.owed(use.op) for use in here]
         came, expected, delivered = (sum(column) for column in zip(*owed, strict=True))
         told = f"{came} arrival{'s' * (came != 1)}" + (f" of {ring.count}" if came != ring.count else "")
         if expected or delivered:
@@ -115,14 +116,6 @@ def _barrier(graph: Graph, name: str) -> tuple[list[str], dict[str, object]]:
             lines.append(f"{place} for j = {index}{', at once for j < 0' * (use.low < 0)}")
             waits.append({"op": _named(use), "index": index})
     return lines, {"count": ring.count, "slots": ring.slots, "phases": phases, "waits": waits}
-
-
-def _adds(pipeline: Pipeline, use: Instances) -> tuple[int, int, int]:
-    """Return the arrivals, expected bytes and delivered bytes of an op."""
-    op = use.op
-    if op.op in COPIES:
-        return 0, 0, dict(pipeline.buffers)[op.buf].bytes if op.bytes is None else op.bytes
-    return op.arrivals, (op.bytes or 0) if op.op in ("expect", "arrive_tx") else 0, 0
 
 
 def _segments(uses: list[Instances], least: int) -> Iterator[tuple[tuple[End, End], list[Instances]]]:
@@ -201,25 +194,16 @@ def _path(graph: Graph, shown: Shown) -> list[str]:
         known = graph.events[event]
         inside = 0 < place < len(steps) - 1
         if inside and {graph.events[steps[place + way][0]].owner for way in (-1, 1)} == {known.owner}:
-            op = _op_of(graph, event)
-            if not op.endswith("_wait") and not (op == "proxy_fence" and shown.obligation.fence):
+            op = "" if known.part == "phase" else graph.op(known).op
+            if op not in GROUP_WAITS and not (op == "proxy_fence" and shown.obligation.fence):
                 continue
         if known.part == "phase":
             found.append(f"{known.owner} completes")
             continue
-        op = _op_of(graph, event)
+        op = graph.op(known).op
         if op == "wait" and known.what == "start":
             continue
         ends = {"wait": " passes"}.get(op, " done") if known.what in ("done", "last") else ""
         away = f" ({_shifted('k', x - start)})" if x != start and not known.once else ""
         found.append(f"{known.owner}.{known.part}[{known.place}] {op}{ends}{away}")
-    return found
-
-
-def _op_of(graph: Graph, event: int) -> str:
-    known = graph.events[event]
-    if known.part == "phase":
-        return ""
-    role = next(one for one in graph.pipeline.roles if one.name == known.owner)
-    found: str = getattr(role, known.part)[known.place].op
     return found

@@ -197,7 +197,7 @@ def _asked(
     given: dict[str, Any] = {"tensor": tensor} if consumer == "tma" and tensor is not None else {}
     try:
         return admissible(
-            layout, consumer, target, dtype, tile=extents, budget_seconds=clock.left(SECONDS), **given
+            layout, consumer, target, dtype, tile=extents, seconds=clock.left(SECONDS), **given
         )  # fmt: skip
     except LayoutError as error:
         return Unknown(error.diagnostic.because or error.diagnostic.what)
@@ -278,7 +278,7 @@ def fragments(layout: Any, dtype: str, target: str) -> Iterator[Fact]:
     refused: Refused | None = None
     for consumers in _groups(model, dtype):
         try:
-            found = admissible(layout, consumers[0], target, dtype, budget_seconds=clock.left(SECONDS))
+            found = admissible(layout, consumers[0], target, dtype, seconds=clock.left(SECONDS))
         except LayoutError:
             continue
         if isinstance(found, Admitted):

@@ -30,7 +30,6 @@ from layoutalg.bridges.normal import (
     lowered,
     normal,
     outputs,
-    read,
     values_at,
 )
 from layoutalg.bridges.piecewise import LISTED as TABLED
@@ -51,7 +50,7 @@ from layoutalg.ground.errors import (
     RepresentabilityError,
     shown,
 )
-from layoutalg.ground.layout import Layout, after, composes, rule_for
+from layoutalg.ground.layout import Layout, after, composes, read, rule_for
 from layoutalg.ground.limits import POINTS
 from layoutalg.ground.listed import ListedLayout
 from layoutalg.hierarchy import HierarchicalLayout
@@ -91,7 +90,7 @@ class Widened:
         return f"{self.family}: {self.value}"
 
 
-def compose(outer: object, inner: object, *, widen: bool = False) -> Any:
+def compose(outer: object, inner: object, *, widen: bool = False) -> Layout | Swizzle:
     """Return ``outer`` after ``inner``.
 
     Mathematically: c -> outer(inner(c)) on the coordinates c of ``inner``.
@@ -112,10 +111,20 @@ def compose(outer: object, inner: object, *, widen: bool = False) -> Any:
     """
     if widen:
         return widened(outer, inner).value
-    return after(read(outer), read(inner))
+    first = read(inner)
+    found: Layout | Swizzle = after(read(outer, like=_reached(first)), first)
+    return found
 
 
-def logical_divide(layout: object, tile: object, *, widen: bool = False) -> Any:
+def _reached(inner: object) -> tuple[int, ...] | None:
+    """Return the least extent that holds the values of a layout with one output, for a function that follows it."""
+    found = normal(inner) if isinstance(inner, Layout) else None
+    if found is None or not found.is_total or outputs(found) != 1 or found.size < 1 or found.size > POINTS:
+        return None
+    return (int(np.max(found.table())) + 1,)
+
+
+def logical_divide(layout: object, tile: object, *, widen: bool = False) -> Layout | Swizzle:
     """Return ``layout`` after (tile, complement of the tile in the layout's size); ``widen`` as in ``compose``.
 
     Args:
@@ -148,7 +157,8 @@ def widened(outer: object, inner: object) -> Widened:
         >>> print(widened(Swizzle(1, 0, 1), Swizzle(1, 1, 1)))
         linear: F2[i=(1)(3)(7) -> offset:8]
     """
-    last, first = _operand(outer), _operand(inner)
+    inner = read(inner)
+    last, first = _operand(read(outer, like=_reached(inner))), _operand(inner)
     if isinstance(last, ListedLayout) or isinstance(first, ListedLayout):
         table = looked_up(last, first)  # raises if undefined
         try:

@@ -12,7 +12,7 @@ at many coordinates, counted in the certificate. All engines share one time limi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -35,7 +35,6 @@ from layoutalg.bridges.normal import (
     normal,
     opposite,
     outputs,
-    read,
     values_at,
 )
 from layoutalg.bridges.piecewise import in_pieces
@@ -45,7 +44,8 @@ from layoutalg.ground import clock, limits
 from layoutalg.ground.check import Checker
 from layoutalg.ground.digits import Flat, merge
 from layoutalg.ground.errors import BudgetError, LayoutError, MalformedError, shown
-from layoutalg.ground.layout import takes_offsets
+from layoutalg.ground.layout import read, takes_offsets
+from layoutalg.ground.listed import ListedLayout
 from layoutalg.ground.recognize import Departure
 from layoutalg.ground.verdict import Proved, Refuted, Unknown, Verdict
 from layoutalg.hierarchy import HierarchicalLayout
@@ -107,9 +107,9 @@ def equivalent(f: Given, g: Given, budget: Budget | None = None, *, _engines: Se
     to an offset, the Triton layout is inverted, and the verdict says so under ``direction``.
 
     Args:
-        f: A layout of any family, a table (``layoutalg.ground.listed``), or an array of element offsets, indexed
-            outermost dimension first.
-        g: Another one, of any family.
+        f: A layout in any form that ``layoutalg.layout`` reads: of any family, a text, an array of element offsets, a
+            function of coordinates; a form without extents takes those of ``g``.
+        g: Another one.
         budget: Limits of the engines; default ``Budget()``.
 
     Returns:
@@ -131,20 +131,33 @@ def equivalent(f: Given, g: Given, budget: Budget | None = None, *, _engines: Se
     spend = _USUAL if budget is None else budget
     if not isinstance(spend, Budget):
         raise check.malformed("budget", "must be a Budget or None", budget)
-    f, g = _layout("f", f), _layout("g", g)
+    given = {"f": f, "g": g}
+    f, g = _layout("f", f, g), _layout("g", g, f)
+    notes = {
+        name: f"the function {'was tabulated' if isinstance(found, ListedLayout) else f'is {found}'}"
+        for name, found in (("f", f), ("g", g))
+        if callable(given[name]) and not type(given[name]).__module__.startswith("layoutalg.")
+    }
     if not opposite(f, g):
-        return _compared(f, g, spend, _engines)
+        return _noted(_compared(f, g, spend, _engines), {f"read {name}": text for name, text in notes.items()})
     turned = TURNED.format("f" if takes_offsets(f) else "g")
     try:
         f, g = from_coordinates(f, g), from_coordinates(g, f)
     except MalformedError as error:
         return Refuted("direction", {"because": f"{turned}; it has none: {error.diagnostic.because}"})
-    found = _compared(f, g, spend, _engines)
+    notes = {**{f"read {name}": text for name, text in notes.items()}, "direction": turned}
+    return _noted(_compared(f, g, spend, _engines), notes)
+
+
+def _noted(found: Verdict, notes: Mapping[str, str]) -> Verdict:
+    """Return a verdict that says how its layouts were read."""
+    if not notes:
+        return found
     if isinstance(found, Unknown):
-        return replace(found, reason=f"{turned}; {found.reason}")
+        return replace(found, reason="; ".join([*notes.values(), found.reason]))
     if isinstance(found, Proved):
-        return replace(found, certificate={**found.certificate, "direction": turned})
-    return replace(found, witness={**found.witness, "direction": turned})
+        return replace(found, certificate={**found.certificate, **notes})
+    return replace(found, witness={**found.witness, **notes})
 
 
 def _compared(f: AnyFamily, g: AnyFamily, spend: Budget, engines: Sequence[str]) -> Verdict:
@@ -171,9 +184,9 @@ def _compared(f: AnyFamily, g: AnyFamily, spend: Budget, engines: Sequence[str])
     return Unknown("; ".join(tried), tuple(engines))
 
 
-def _layout(name: str, value: object) -> AnyFamily:
-    """Return a layout in normal form; raise on any other argument (LA240)."""
-    found = normal(read(value))
+def _layout(name: str, value: object, like: object) -> AnyFamily:
+    """Return a layout in normal form, of the extents of another one if it has none; raise on other values (LA240)."""
+    found = normal(read(value, like=like))
     if found is None:
         raise check.malformed(name, f"must be a {ONE_OF}", value)
     return found

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from layoutalg.bridges.composition import Widened, linear_layout, unconfirmed
 from layoutalg.bridges.cute import to_cute
-from layoutalg.bridges.normal import family_of, normal, read, values_at
+from layoutalg.bridges.normal import family_of, normal, values_at
 from layoutalg.bridges.piecewise import to_piecewise
-from layoutalg.cute import ComposedLayout, CuteLayout
+from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
 from layoutalg.cute.fit import Affine
 from layoutalg.cute.inverse import left_affine, right_affine
 from layoutalg.f2 import LinearLayout
@@ -24,6 +24,7 @@ from layoutalg.ground.errors import (
     RepresentabilityError,
     shown,
 )
+from layoutalg.ground.layout import Layout, read
 from layoutalg.ground.limits import CUTE_POINTS, ISL_SECONDS
 from layoutalg.ground.listed import ListedLayout
 from layoutalg.integer.forms import sampled_coordinates
@@ -40,7 +41,7 @@ SECONDS = 1.0
 """ISL time limit for an inverse that can be listed instead."""
 
 
-def right_inverse(layout: object, *, widen: bool = False) -> Any:
+def right_inverse(layout: object, *, widen: bool = False) -> Layout | Swizzle:
     """Return R with layout(R(i)) = i for all i < size(R).
 
     Args:
@@ -58,7 +59,7 @@ def right_inverse(layout: object, *, widen: bool = False) -> Any:
     return _within(layout, "right_inverse")
 
 
-def left_inverse(layout: object, *, widen: bool = False) -> Any:
+def left_inverse(layout: object, *, widen: bool = False) -> Layout | Swizzle:
     """Return R with R(layout(c)) = c if the layout is injective; else R with layout(R(v)) = v for its values v.
 
     Mathematically: a layout whose strides are not a divisibility chain, such as ``(2,3):(3,2)``, has no CuTe left
@@ -78,12 +79,13 @@ def left_inverse(layout: object, *, widen: bool = False) -> Any:
     return _within(layout, "left_inverse")
 
 
-def _within(layout: object, name: str) -> Any:
+def _within(layout: object, name: str) -> Layout | Swizzle:
     """Return the one-sided inverse defined by the layout's own family."""
     found = normal(read(layout))
     invert = None if found is None else family_of(found).inverses.get(name)
     if invert is not None:
-        return invert(found)
+        inverse_of: Layout | Swizzle = invert(found)
+        return inverse_of
     rule = "CuteLayout, ComposedLayout or LinearLayout"
     raise _malformed(name, layout, f"{rule}, an IntegerLayout or PiecewiseLayout" if name[0] == "r" else rule)
 

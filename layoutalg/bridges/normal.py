@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.cute import ComposedLayout, CoordinateLayout, CuteLayout, Morphism, Swizzle
+from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
 from layoutalg.cute.inttuple import IntTuple
 from layoutalg.cute.swizzle import IDENTITY
 from layoutalg.f2 import LinearLayout, transpose_ins
@@ -37,8 +37,8 @@ from layoutalg.ground.errors import (
     MalformedError,
     RepresentabilityError,
 )
-from layoutalg.ground.layout import takes_offsets
-from layoutalg.ground.listed import ListedLayout, listed
+from layoutalg.ground.layout import read, takes_offsets
+from layoutalg.ground.listed import ListedLayout
 from layoutalg.hierarchy import DigitMap, HierarchicalLayout
 from layoutalg.hierarchy import bijection as maps
 from layoutalg.hierarchy.build import unswizzled
@@ -49,7 +49,8 @@ from layoutalg.piecewise.pieces import Form
 
 AnyLayout: TypeAlias = "CuteLayout | ComposedLayout | LinearLayout | PiecewiseLayout"
 AnyFamily: TypeAlias = "AnyLayout | IntegerLayout | HierarchicalLayout | ListedLayout"
-Given: TypeAlias = "AnyFamily | CoordinateLayout | Morphism | Swizzle | npt.NDArray[Any] | list[Any]"
+Given: TypeAlias = object
+"""A layout in any form that ``layoutalg.layout`` reads."""
 LinearForm: TypeAlias = tuple[tuple[int, ...], int]
 Modes: TypeAlias = tuple[tuple[int, int], ...]
 
@@ -148,18 +149,8 @@ def normal(layout: object) -> AnyFamily | None:
     return found
 
 
-def read(value: object) -> object:
-    """Convert an array or a list to a table; return any other value unchanged.
-
-    Example:
-        >>> print(read([[0, 1], [2, 3]]), read(3))
-        a table of 4 offsets over 2x2 3
-    """
-    return listed(value) if isinstance(value, np.ndarray | list) else value
-
-
 def checked(layout: object, where: str) -> AnyFamily:
-    """Return a layout or an array in normal form; raise on any other value (LA234)."""
+    """Return a layout, given in any form, in normal form; raise on any other value (LA234)."""
     found = normal(read(layout))
     if found is None:
         raise malformed(where, f"must be a {ONE_OF}", layout)

@@ -33,8 +33,9 @@ from layoutalg.ground.lazy import door
 _run_of, _ = door(
     __name__,
     {
-        "layoutalg.cli.questions": "run_explain run_suggest run_banks run_padding run_swizzle run_ragged run_convert "
-        "run_admissible run_factorise run_diagnose run_tune run_campaign",
+        "layoutalg.cli.questions": "run_explain run_suggest run_banks run_transactions run_padding run_swizzle "
+        "run_ragged run_conversion run_admissible run_factorise run_diagnose run_tune run_campaign",
+        "layoutalg.cli.layouts": "run_equivalent run_compose run_logical_divide run_inverse run_convert",
         "layoutalg.cli.plans": "run_synth_tensormap run_synth_wgmma run_validate",
         "layoutalg.cli.checks": "run_check run_checker run_verify",
         "layoutalg.cli.certify": "run_certify",

@@ -75,7 +75,7 @@ def exit_code(error: BaseException) -> int:
 def each(
     stated: Callable[[], Documents],
     as_json: bool,
-    budget_seconds: float,
+    seconds: float,
     answer: Callable[[object], Answer],
     output: str | None = None,
 ) -> int:
@@ -86,7 +86,7 @@ def each(
     Args:
         stated: Reads the documents; called after the answer file was found to be writable.
         as_json: Print JSON.
-        budget_seconds: Wall time per document.
+        seconds: Wall time per document.
         answer: Answers one document.
         output: File for the JSON answers, or None.
     """
@@ -96,7 +96,7 @@ def each(
         worst = PROVED
         for index, document in enumerate(documents):
             try:
-                with clock.within(budget_seconds):
+                with clock.within(seconds):
                     clock.check("a document")
                     result, lines, code = answer(document)
             except OutputError:

@@ -20,7 +20,7 @@ from layoutalg.ground.text import escaped
 from layoutalg.ground.version import __version__
 
 DEVICES = ("auto", "cuda", "host", "simulator")
-SUBJECT = "layout notation, JSON, hexadecimal digits, the name of a file with any of these, or - for standard input"
+SUBJECT = "layout notation, JSON, a dump of a descriptor, the name of a file with any of these, or - for standard input"
 Sizes: TypeAlias = tuple[int, ...]
 
 
@@ -111,9 +111,19 @@ _rows = _read_as(
     "a list of sizes such as 70,0,64",
     lambda text: tuple(map(int, _matched(r"-?[0-9]{1,18}(,-?[0-9]{1,18})*", text).split(","))),
 )
+_origin = _read_as(
+    "a list of coordinates such as 0,64, or 0,16%64 for 16 modulo 64",
+    lambda text: tuple(
+        tuple(map(int, part.split("%"))) if "%" in part else int(part)
+        for part in _matched(r"-?[0-9]{1,18}(%[0-9]{1,18})?(,-?[0-9]{1,18}(%[0-9]{1,18})?)*", text).split(",")
+    ),
+)
 _seconds = _read_as("a number of seconds, at least 0", lambda text: clock.checked_seconds(float(text), "a budget"))
 _count = _read_as("a whole number, at least 0", lambda text: int(_matched(r"[0-9]{1,1000}", text)))
 _bits = _read_as("4, 8, 16, 32, 64 or 128", lambda text: int(_matched("4|8|16|32|64|128", text)))
+_address = _read_as(
+    "an address such as 0x7f00", lambda text: int(_matched(r"0[xX][0-9a-fA-F]{1,16}|[0-9]{1,20}", text), 0)
+)
 _seed = _read_as("an integer from 0 to 2^64 - 1", lambda text: _below(2**64, int(text)))
 _option = _read_as("an option such as issues=1", _named)
 _fields = _read_as(
@@ -213,8 +223,8 @@ class Suggest(Options):
     dtype: str | None = _dtype()
     tile: Sizes = _extents("--tile", "extents of the tile, outermost first", required=True)
     consumers: list[str] = argument(
-        "what reads or writes the tile: wgmma.A, wgmma.B, tcgen05.A, ldmatrix.x4, ldmatrix.x4.trans, stmatrix.x4, "
-        "ld.shared.v4.b32, st.shared.b32, tma.store, ...; may be repeated",
+        "what reads or writes the tile: wgmma.A, wgmma.B, tcgen05.A, tma.store, or as for banks: ldmatrix, "
+        "ld.shared.v4, mma.A, mfma.B, rows:store, columns, ...; may be repeated",
         "--for",
         action="append",
         required=True,
@@ -237,7 +247,7 @@ class Banks(Options):
     """
 
     registers: str = argument(
-        "ldmatrix, ldmatrix.trans, stmatrix, rows, columns, mma.A, mma.B, mma.C; "
+        "ldmatrix, ld.shared.v4, ds_read_b128, mma.A, mfma.B, mma.D, rows, columns:store, ...; "
         "or a layout from registers (register, lane, warp; or thread, value) to tile coordinates",
         metavar="access",
     )
@@ -257,6 +267,41 @@ class Banks(Options):
 
 
 @dataclass(frozen=True)
+class Transactions(Options):
+    """Sectors and lines of global memory that registers touch, and registers that touch fewer.
+
+    layoutalg transactions "(32,4):(1,32)" 4096,2048 --tile 32,4
+    layoutalg transactions "F2[register=(0,1)(0,2), lane=(0,4)(0,8)(1,0)(2,0)(4,0) -> dim0:8, dim1:16]" 1000,50 \
+store --dtype f32 --origin 992,48
+    layoutalg transactions "(64,4):(1,64)" "(64,4):(1024,1)" global_load_dwordx4 --bits 32 --target gfx942
+    """
+
+    registers: str = argument(
+        "layout from registers (register, lane, warp; or thread, value) to tile coordinates", metavar="registers"
+    )
+    tensor: str = argument(
+        "extents of the tensor, outermost first: 4096,2048; or a layout from tile coordinates to element offsets"
+    )
+    instruction: str | None = argument(
+        "ld.global.v4.b32, st.global.b16, cp.async.16, global_load_dwordx4, ...; load or store: the widest "
+        "(default load)",
+        nargs="?",
+    )
+    stride: Sizes | None = _extents("--stride", "element strides of the tensor (default row-major)")
+    dtype: str | None = _dtype("element type of the tensor (default: that of the text, or bf16)")
+    align: int | None = argument("bytes that the tensor's base is a multiple of (default 256)", "--align", type=_count)
+    origin: tuple[Any, ...] | None = argument(
+        "coordinates of the tile's first element: 0,64; 0,16%%64 for 16 modulo 64 (default: the first tile)",
+        "--origin",
+        type=_origin,
+    )
+    bits: int | None = _width()
+    target: str = _target("NVIDIA or AMD architecture (default sm_90a)")
+    tile: Sizes | None = _extents("--tile", "tile extents, for registers without them (default: those of the tensor)")
+    picture: str | None = _picture("the sectors that each lane touches", "-o", "--output")
+
+
+@dataclass(frozen=True)
 class Padding(Options):
     """The smallest padding of a shared tile with which accesses take the fewest turns.
 
@@ -267,8 +312,8 @@ class Padding(Options):
 
     shape: Sizes = argument("extents of the tile, outermost first: 64,64", type=_sizes)
     accesses: list[str] = argument(
-        "rows, columns, diagonals, antidiagonals, 'along 0', optionally with elements per "
-        "lane (rows:4) and 'store ' in front; ldmatrix, stmatrix; or a register layout",
+        "as for banks: rows, columns, ldmatrix, mma.A, ..., or a register layout; also diagonals, antidiagonals, "
+        "'along 0'; elements per lane (rows:4) and :store may follow",
         nargs="+",
     )
     bits: int | None = _width()
@@ -293,7 +338,7 @@ class Swizzle(Options):
     """
 
     accesses: list[str] = argument(
-        "layout from registers to tile coordinates, or rows, columns, ldmatrix, ...; append :load, :store, ...; "
+        "as for banks: rows, columns, ldmatrix, mma.A, ..., or a register layout; :load, :store, ... may follow; "
         "without these the first is a store",
         nargs="+",
     )
@@ -338,13 +383,84 @@ class Ragged(Options):
     picture: str | None = _picture("which copy takes which rows", "-o", "--output")
 
 
+NOTATIONS = ("cute_cpp", "cute_dsl", "cute_type", "ttg", "gluon", "isl")
+"""Forms of ``to_text``."""
+
+
+@dataclass(frozen=True)
+class Equivalent(Options):
+    """Whether two layouts are the same function: proved, or a coordinate where they differ.
+
+    layoutalg equivalent "(4,8):(8,1)" "((2,2),8):((8,16),1)"
+    layoutalg equal "Sw<3,3,3> o 0 o (64,64):(64,1)" "memref<64x64xf16, strided<[72, 1]>>"
+    layoutalg equal "affine_map<(i, j) -> (72 * i + j)>" "(64,64):(72,1)" --json
+    """
+
+    f: str = argument("layout notation, a table of offsets as JSON, a file of it, or -")
+    g: str = argument("another one; a text without extents takes those of the other")
+
+
+@dataclass(frozen=True)
+class Compose(Options):
+    """One layout after another: c -> outer(inner(c)).
+
+    layoutalg compose "(6,8):(1,10)" "2:4"
+    layoutalg compose "(6,2):(1,7)" "(3,2):(2,3)" --widen
+    """
+
+    outer: str = argument("the layout that is applied last")
+    inner: str = argument("the layout that is applied first")
+    widen: bool = _flag("--widen", "any two families; the result in the narrowest family that has it")
+
+
+@dataclass(frozen=True)
+class LogicalDivide(Options):
+    """A layout divided by a tile: the tile, then the rest.
+
+    layoutalg logical_divide "(6,2):(1,7)" "3:1"
+    layoutalg divide "(6,2):(1,7)" "4:1" --widen
+    """
+
+    layout: str = argument("the layout")
+    tile: str = argument("a CuTe layout that has a complement in the layout's size")
+    widen: bool = _flag("--widen", "the result in the narrowest family that has it")
+
+
+@dataclass(frozen=True)
+class Inverse(Options):
+    """A one-sided inverse of a layout.
+
+    layoutalg inverse "(4,8):(8,1)"
+    layoutalg inverse "(2,40):(3,2)" --left --widen
+    layoutalg inverse "(4,8):(1,8)" --right
+    """
+
+    layout: str = argument("the layout")
+    left: bool = _flag("--left", "R with R(layout(c)) = c (the default)")
+    right: bool = _flag("--right", "R with layout(R(i)) = i for all i below its size")
+    widen: bool = _flag("--widen", "the inverse of a CuTe layout in the narrowest family that has it")
+
+
 @dataclass(frozen=True)
 class Convert(Options):
+    """The same layout in another family or another system's notation; for registers see conversion.
+
+    layoutalg convert "F2[i=(1)(2)(5) -> o:8]" cute
+    layoutalg convert "Sw<3,3,3> o 0 o (8,64):(64,1)" linear
+    layoutalg convert "memref<64x64xf16, strided<[72, 1]>>" cute_cpp
+    """
+
+    layout: str = argument("layout notation, a table of offsets as JSON, a file of it, or -")
+    form: str = argument(f"cute, linear, integer, piecewise; or {', '.join(NOTATIONS)}")
+
+
+@dataclass(frozen=True)
+class Conversion(Options):
     """The cheapest way from one layout of registers to another.
 
-    layoutalg convert "F2[register=(1), lane=(2)(4)(8)(16)(32) -> x:64]" \
+    layoutalg conversion "F2[register=(1), lane=(2)(4)(8)(16)(32) -> x:64]" \
 "F2[register=(32), lane=(1)(2)(4)(8)(16) -> x:64]" --bits 32
-    layoutalg convert "(32,2):(2,1)" "(32,2):(1,32)" --bits 16 --target gfx1201 --emit kernel.hip
+    layoutalg conversion "(32,2):(2,1)" "(32,2):(1,32)" --bits 16 --target gfx1201 --emit kernel.hip
     """
 
     source: str = argument("the element that each register has (register, lane, warp; or thread, value)")
@@ -404,7 +520,7 @@ class Admissible(Options):
     """
 
     layout: str = argument("layout notation, JSON (a table of offsets, a problem), a file of it, or -")
-    consumer: str = argument("tma, tma.store, wgmma.A, ldmatrix.x4.trans, ld.shared.v4.b32, mfma, ...")
+    consumer: str = argument("tma, tma.store, wgmma.A, ...; or as for banks: ldmatrix, ld.shared.v4, mma.A, ...")
     target: str = _target()
     dtype: str | None = _dtype()
     tile: Sizes | None = _extents("--tile", "tile extents, if the layout does not determine them")
@@ -449,10 +565,14 @@ class Diagnose(Options):
 
     layoutalg diagnose map.bin
     layoutalg diagnose arguments.json
-    layoutalg diagnose - < digits.txt
+    hexdump -C map.bin | layoutalg diagnose -
+    layoutalg diagnose call.cpp
     """
 
-    map: str = argument("hexadecimal digits; a file with them, the bytes, or the call's arguments as JSON; or -")
+    map: str = argument(
+        "a dump: digits, xxd, hexdump, gdb, a C array; a file with one, the bytes, the call in C++, or its arguments "
+        "as JSON; or -"
+    )
     target: str = _target()
 
 
@@ -660,6 +780,7 @@ class Emit(Options):
 
     layoutalg emit host plan.json -o make_map.h
     layoutalg emit bytes problem.json --name weights_map
+    layoutalg emit bytes plan.json --base-address 0x7f0000001000
     layoutalg emit raw plan.json -o map.bin
     layoutalg emit kernel plan.json --documented-only
     layoutalg emit gemm 4096 4096 4096 -o gemm.cu
@@ -673,12 +794,18 @@ class Emit(Options):
         choices=("host", "bytes", "raw", "kernel", "gemm", "cpp", "ptx", "mlir", "gluon", "cute_dsl"),
     )
     subject: list[str] = argument(
-        "plan or problem JSON, the 256 digits of a map, a file with either, or -; for gemm: M N K", nargs="+"
+        "plan or problem JSON, a dump of a map, a file with either, or -; for gemm: M N K", nargs="+"
     )
     name: str | None = argument("name of the function, array or kernel", "--name")
-    target: str = _target("architecture, for digits and gemm (default sm_90a)")
+    target: str = _target("architecture, for dumps and gemm (default sm_90a)")
     output: str | None = _output("write")
     documented_only: bool = _documented()
+    base_address: int | None = argument(
+        "bytes, raw: address of the tensor's allocation, decimal or 0x... (default 0)",
+        "--base-address",
+        type=_address,
+        metavar="ADDRESS",
+    )
     dtype: str | None = _dtype("gemm: type of A and B: bf16 (the default), f16, e4m3, e5m2")
     result: str | None = argument("gemm: type of D: bf16 (the default), f16", "--result")
     form: tuple[tuple[str, int], ...] | None = argument(
@@ -761,13 +888,17 @@ class Demo(Options):
 
 
 COMMANDS: dict[str, type[Any]] = {
-    "explain": Explain, "suggest": Suggest, "banks": Banks, "padding": Padding, "swizzle": Swizzle,
-    "convert": Convert, "gather": Gather, "ragged": Ragged, "admissible": Admissible, "factorise": Factorise,
-    "diagnose": Diagnose, "synth": Synth,
+    "explain": Explain, "suggest": Suggest, "banks": Banks, "transactions": Transactions, "padding": Padding,
+    "swizzle": Swizzle, "equivalent": Equivalent, "compose": Compose, "logical_divide": LogicalDivide,
+    "inverse": Inverse, "convert": Convert, "conversion": Conversion, "gather": Gather, "ragged": Ragged,
+    "admissible": Admissible,
+    "factorise": Factorise, "diagnose": Diagnose, "synth": Synth,
     "check": Check, "certify": Certify, "checker": Checker, "verify": Verify, "validate": Validate, "draw": Draw,
     "emit": Emit, "tune": Tune, "campaign": Campaign, "routing": Routing, "paged": Paged,
     "schema": Schema, "demo": Demo,
 }  # fmt: skip
+SHORT = {"equivalent": "equal", "logical_divide": "divide"}
+"""Shorter names of commands."""
 KINDS: dict[str, type[Any]] = {"tensormap": SynthTensormap, "wgmma": SynthWgmma}
 """The commands of ``synth``."""
 
@@ -800,7 +931,8 @@ def _add(commands: argparse._SubParsersAction[Parser], name: str, options: type[
     """Add a command: its help and examples from the docstring, its arguments from the fields."""
     first, *lines = filter(None, (line.strip() for line in (options.__doc__ or name).splitlines()))
     says = first[0].lower() + first[1:].removesuffix(".")
-    command = commands.add_parser(name, help=says, description=first, epilog=_examples(lines))
+    short = [SHORT[name]] if name in SHORT else []
+    command = commands.add_parser(name, aliases=short, help=says, description=first, epilog=_examples(lines))
     shared = [entry.name for entry in fields(Options)]
     for entry in sorted(fields(options), key=lambda entry: shared.index(entry.name) if entry.name in shared else -1):
         how = dict(entry.metadata)

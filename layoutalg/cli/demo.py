@@ -95,7 +95,7 @@ class Row:
         }
 
 
-def row_of(tile: Reader, device: str, budget_seconds: float) -> Row:
+def row_of(tile: Reader, device: str, seconds: float) -> Row:
     """Answer one tile of a collection."""
     tile.keys(("name", "source", "expect", "problem"), ("note", "rule", "consumer"))
     for key in ("source", "note", "rule"):
@@ -104,9 +104,9 @@ def row_of(tile: Reader, device: str, budget_seconds: float) -> Row:
     name, expected = tile.get("name").text(), tile.get("expect").text(("admissible", "inadmissible"))
     row = Row(name, expected, TensorMapProblem.from_json(tile.get("problem")))
     try:
-        with clock.within(budget_seconds):
+        with clock.within(seconds):
             clock.check("a tile")
-            _fill(row, device, budget_seconds)
+            _fill(row, device, seconds)
             if row.plan is not None and tile.has("consumer"):
                 _consume(row, row.plan, tile.get("consumer"))
     except MalformedError:
@@ -116,11 +116,11 @@ def row_of(tile: Reader, device: str, budget_seconds: float) -> Row:
     return row
 
 
-def _fill(row: Row, device: str, budget_seconds: float) -> None:
+def _fill(row: Row, device: str, seconds: float) -> None:
     """Plan, compile and compare one tile."""
     began = time.perf_counter()
     try:
-        row.plan = synthesize_tensormap(row.problem, budget_seconds=budget_seconds)
+        row.plan = synthesize_tensormap(row.problem, seconds=seconds)
     except InadmissibleError as error:
         row.refusal = error
     row.seconds = time.perf_counter() - began

@@ -25,6 +25,19 @@ def refused(what: str, name: str, because: str) -> MalformedError:
 
 def read_text(name: str) -> str:
     """Return the text of a file, or of standard input for ``-``."""
+    return text_of(read_bytes(name), name)
+
+
+def text_of(raw: bytes, name: str) -> str:
+    """Return the contents of a file as text."""
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise refused("not a UTF-8 text", name, str(error)) from None
+
+
+def read_bytes(name: str) -> bytes:
+    """Return the contents of a file, or of standard input for ``-``."""
     try:
         if name != "-":
             with open(name, "rb") as file:
@@ -37,10 +50,7 @@ def read_text(name: str) -> str:
         raise refused("cannot read the document", name, getattr(error, "strerror", None) or str(error)) from None
     if len(raw) > limits.DOCUMENT_BYTES:
         raise refused("document too large", name, f"the limit is {limits.DOCUMENT_BYTES} bytes")
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise refused("not a UTF-8 text", name, str(error)) from None
+    return raw
 
 
 def _read(file: BinaryIO) -> bytes:

@@ -1,7 +1,8 @@
-"""Read what the user types or pipes in: layout notation, hexadecimal digits, or JSON documents.
+"""Read what the user types or pipes in: layout notation, dumps of bytes, or JSON documents.
 
-Implementation notes: an argument is a file if one of that name exists, otherwise the text itself. Text that begins like
-JSON is parsed as JSON; text of hexadecimal digits is bytes; everything else is notation. Input is never executed.
+Implementation notes: an argument is a file if one of that name exists, otherwise the text itself. Text that shows
+memory is a dump, as are the bytes of a map; text that begins like JSON is parsed as JSON; everything else is notation.
+Input is never executed.
 """
 
 from __future__ import annotations
@@ -13,16 +14,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from layoutalg.cli.files import read_text, refused, title
+from layoutalg.cli.files import read_bytes, refused, text_of, title
 from layoutalg.ground.document import load_json, malformed
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, LayoutError, MalformedError
 from layoutalg.notation import parse
 from layoutalg.notation.written import Written, read_written
 from layoutalg.proofs.dtypes import stated_type
+from layoutalg.targets.dumps import is_dump
+from layoutalg.targets.nvidia.tensormap.texts import is_call
 
 _JSON = re.compile(r"""\s*(?:$|\{\s*(?:["'}]|$)|"|(?:null|true|false|-?(?:NaN|Infinity|[0-9.eE+]+))\s*$)""")
 """The beginning of a JSON object, string, number or word that no notation shares."""
-_HEX = re.compile(r"(?:0[xX])?([0-9a-fA-F]{64,})")
+MAP_SIZES = (64, 128)
+"""Sizes in bytes of a binary map file: the whole map, or only the half with fields."""
+_TEXT = frozenset(b"\t\n\v\f\r") | frozenset(range(32, 127))
 _PATH = re.compile(r"[./~]|.*\.(?:json|txt|mlir|ttgir|ttir|layout|bin|hex)$", re.DOTALL)
 """A text meant as a file name, even if no such file exists."""
 _ARGUMENT = re.compile(r"\b([a-z_]+)=(?![\w=])")
@@ -31,9 +36,9 @@ _ARGUMENT = re.compile(r"\b([a-z_]+)=(?![\w=])")
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The subject of a command: notation, the digits of a descriptor, or a document."""
+    """The subject of a command: notation, a dump of a descriptor (text or bytes), or a document."""
 
-    kind: Literal["text", "hex", "json"]
+    kind: Literal["text", "dump", "json"]
     value: object
 
     def text(self, argument: str, rule: str) -> str:
@@ -48,22 +53,28 @@ def read_subject(argument: str) -> Subject:
 
     Example:
         >>> read_subject("(4,8):(1,4)").kind, read_subject("00" * 128).kind, read_subject('{"a": 1}').kind
-        ('text', 'hex', 'json')
+        ('text', 'dump', 'json')
     """
     if argument == "-" or _exists(argument):
-        text, name = read_text(argument), title(argument)
+        raw, name = read_bytes(argument), title(argument)
+        if len(raw) in MAP_SIZES and not _TEXT.issuperset(raw):
+            return Subject("dump", raw)
+        text = text_of(raw, argument)
         # [n] -> ..., the parameters of an ISL set, is not JSON
         listed = text.lstrip().startswith("[") and "->" not in text
-        if (_JSON.match(text) or listed) and not _HEX.fullmatch(text.strip()):
+        if (_JSON.match(text) or listed) and not _shows_bytes(text):
             return Subject("json", load_json(text, name))
-    elif _PATH.match(argument) and "(" not in argument:
+    elif _PATH.match(argument) and "(" not in argument and not _shows_bytes(argument):
         raise refused("cannot read the document", argument, "there is no such file")
     else:
         text = argument
         if re.match(r"\s*\{\s*\"", text):
             return Subject("json", load_json(text, "the argument"))
-    digits = _HEX.fullmatch(re.sub(r"\s+", "", text)) if len(text) < 1000 else None
-    return Subject("hex", digits[1]) if digits else Subject("text", text.strip())
+    return Subject("dump", text) if _shows_bytes(text) else Subject("text", text.strip())
+
+
+def _shows_bytes(text: str) -> bool:
+    return is_dump(text) or is_call(text)
 
 
 def _exists(argument: str) -> bool:
@@ -99,7 +110,7 @@ def as_options(options: Mapping[str, str]) -> Iterator[None]:
         >>> with as_options({"kind": "--access"}):
         ...     banks("(32,4):(4,1)", kind="lod")
         Traceback (most recent call last):
-        layoutalg.ground.errors.MalformedError: LA713 invalid shared-memory access
+        layoutalg.ground.errors.MalformedError: LA713 invalid access of registers to memory
           in     --access
           since  must be one of load, store, ldmatrix, ldmatrix.trans, stmatrix, stmatrix.trans, or an instruction's \
 name, not 'lod'

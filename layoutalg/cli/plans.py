@@ -110,16 +110,14 @@ def _notation(argument: str) -> str:
     return read_subject(argument).text("file", "must be layout notation with these options")
 
 
-def _synthesized(document: object, budget_seconds: float, documented_only: bool = False) -> Answer:
+def _synthesized(document: object, seconds: float, documented_only: bool = False) -> Answer:
     if not is_symbolic(document):
         given = _object(document)
-        return _planned(
-            lambda: synthesize_tensormap(given, budget_seconds=budget_seconds, documented_only=documented_only)
-        )
+        return _planned(lambda: synthesize_tensormap(given, seconds=seconds, documented_only=documented_only))
     if documented_only:
         raise malformed("/global/shape", "must be numbers with --documented-only", "names")
     problem = SymbolicProblem.from_json(document)
-    return _planned(lambda: synthesize_symbolic(problem, budget_seconds=budget_seconds))
+    return _planned(lambda: synthesize_symbolic(problem, seconds=seconds))
 
 
 def _synthesized_operand(document: object) -> Answer:
@@ -138,13 +136,13 @@ def _planned(find: Callable[[], TensorMapPlan | SymbolicPlan | OperandPlan]) -> 
     return plan.to_json(), str(plan).split("\n"), PROVED
 
 
-def solved(document: object, budget_seconds: float, documented_only: bool = False) -> Solved:
+def solved(document: object, seconds: float, documented_only: bool = False) -> Solved:
     """Return the proved plan of a plan or problem document, or the answer that says why there is none."""
     schema = schema_of(document)
     if is_symbolic(document):
         raise malformed("/global/shape", "must be numbers: get a plan from SymbolicPlan.specialise", "names")
     if schema.startswith(PROBLEM_SCHEMA):
-        answer = _synthesized(document, budget_seconds, documented_only)
+        answer = _synthesized(document, seconds, documented_only)
         return TensorMapPlan.from_json(answer[0]) if answer[2] == PROVED else answer
     if schema.startswith(OPERAND_PROBLEMS):
         answer = _synthesized_operand(document)
@@ -228,13 +226,13 @@ def _verdict_answer(verdict: Verdict, document: object) -> Answer:
     return answer | {"verdict": "unknown", "reason": verdict.reason, "tried": list(verdict.tried)}, lines, UNKNOWN
 
 
-def _validated(document: object, device: str, seed: int, budget_seconds: float) -> Answer:
+def _validated(document: object, device: str, seed: int, seconds: float) -> Answer:
     from layoutalg.codegen.validate import validate
 
     if is_symbolic(document):
         raise malformed("/global/shape", "must be numbers: get a plan from SymbolicPlan.specialise", "names")
     if schema_of(document).startswith(PROBLEM_SCHEMA):
-        answer = _synthesized(document, budget_seconds)
+        answer = _synthesized(document, seconds)
         if answer[2] != PROVED:
             return answer
         document = answer[0]

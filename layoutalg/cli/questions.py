@@ -6,7 +6,6 @@ import pkgutil
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from layoutalg import ask, draw
@@ -21,12 +20,12 @@ from layoutalg.codegen.kernels.spaces import gemm_space
 from layoutalg.codegen.measure import MeasureGemm
 from layoutalg.ground import clock
 from layoutalg.ground.document import Reader, load_json, malformed
-from layoutalg.ground.errors import MalformedError
+from layoutalg.ground.errors import MalformedError, TargetRuleError
 from layoutalg.ground.verdict import Unknown
-from layoutalg.proofs.dtypes import element_type, read_dtype
+from layoutalg.proofs.dtypes import dtype_name, element_type, read_dtype, stated_type
 from layoutalg.proofs.ragged import RaggedFamily
 from layoutalg.proofs.smem import shared_tile
-from layoutalg.proofs.tensor import tensor_of
+from layoutalg.proofs.tensor import BASE_ALIGN_BYTES, Tensor, tensor_of
 from layoutalg.synth.admission import admissible
 from layoutalg.synth.conversions import conversion
 from layoutalg.synth.factor import factorise
@@ -41,23 +40,23 @@ from layoutalg.targets.nvidia import tensormap as hardware
 from layoutalg.targets.nvidia.tensormap.diagnose import diagnose
 from layoutalg.targets.registry import TARGETS
 
-ILLEGAL = ("LA309", "LA310")
-"""Codes of ``decode`` for 128 bytes that no driver writes."""
+ILLEGAL = ("LA309", "LA310", "LA356", "LA840", "LA841")
+"""Codes of ``decode`` for 128 bytes that no driver writes, and for illegal matrix descriptors."""
 ARGUMENTS = {
     "element_bits": "--bits", "kind": "--access", "tile": "--tile", "chunk_bytes": "--chunk", "target": "--target",
     "form": "--form", "mechanism": "--mechanism", "smem_bytes": "--smem", "shape": "--shape",
 }  # fmt: skip
 """Arguments of the library -> options of these commands."""
-TAKEN_AS = {"align_bytes": "align", "budget_seconds": "budget"}
+TAKEN_AS = {"align_bytes": "align", "seconds": "budget"}
 TAKEN = {"layout", "consumer", "target", "dtype", "tile", *TAKEN_AS}
 """Arguments of ``admissible`` that the command has under its own options."""
+SIZES = re.compile(r"[0-9]{1,18}(,[0-9]{1,18})*")
+"""Extents of a tensor, in place of a layout."""
 _WORDS: Mapping[str, object] = {"true": True, "false": False, "null": None}
 CAMPAIGNS = ("ragged", "indirect")
 """Functions of ``layoutalg.testing.campaigns``."""
 COPIES = 24
 """Copies that are shown as text."""
-MAP_SIZES = (64, 128)
-"""Sizes in bytes of a binary map file: the whole map, or only the half with fields."""
 
 
 def run_explain(given: commands.Explain) -> int:
@@ -72,8 +71,8 @@ def run_explain(given: commands.Explain) -> int:
         subject = read_subject(given.subject)
         try:
             found = ask.explain(subject.value, element, given.target, given.shape)
-        except MalformedError as error:
-            if subject.kind != "hex" or error.diagnostic.code not in ILLEGAL:
+        except (MalformedError, TargetRuleError) as error:
+            if subject.kind == "json" or error.diagnostic.code not in ILLEGAL:
                 raise
             lines = (error.diagnostic.what, error.diagnostic.because)
             found = Explanation("descriptor", (("illegal", lines),), {"illegal": list(lines)}, holds=False)
@@ -86,9 +85,7 @@ def run_suggest(given: commands.Suggest) -> int:
     with clock.within(given.budget):
         clock.check("a question")
         tensor = (given.tensor, given.stride, given.dtype)
-        found = ask.suggest(
-            tensor, given.tile, given.consumers, given.target, fill=given.fill, budget_seconds=given.budget
-        )
+        found = ask.suggest(tensor, given.tile, given.consumers, given.target, fill=given.fill, seconds=given.budget)
         say_answer(found, given.json)
     return PROVED if len(found) else REFUTED
 
@@ -119,6 +116,25 @@ def run_banks(given: commands.Banks) -> int:
     return PROVED
 
 
+def run_transactions(given: commands.Transactions) -> int:
+    """Print the sectors and lines of an access to global memory."""
+    with clock.within(given.budget), answer_file(given.picture) as file:
+        clock.check("a question")
+        registers, text = texts_of([given.registers, given.tensor], ["registers", "tensor"])
+        tensor: Any = text
+        if SIZES.fullmatch(text.strip()):
+            dtype = dtype_name(stated_type(given.dtype, registers).name)
+            tensor = Tensor(tuple(map(int, text.split(","))), given.stride, dtype, given.align or BASE_ALIGN_BYTES)
+        elif (wrong := given.stride or given.dtype or given.align) is not None:
+            raise malformed("tensor", "must be extents for --stride, --dtype and --align", wrong)
+        with as_options(ARGUMENTS | {"origin": "--origin"}):
+            found = ask.transactions(
+                registers, tensor, given.instruction, given.target, given.bits, origin=given.origin, tile=given.tile
+            )
+        _draw_and_say(found, file, given.json)
+    return PROVED
+
+
 def run_padding(given: commands.Padding) -> int:
     """Print the least padding of a form; the exit code is unknown unless it is proved least."""
     with clock.within(given.budget), answer_file(given.picture) as file:
@@ -127,7 +143,7 @@ def run_padding(given: commands.Padding) -> int:
         with as_options(ARGUMENTS | {"shape": "shape"}):
             found = padding(
                 given.shape, accesses, given.targets or ["sm_90a"], given.bits, form=given.form,
-                budget_seconds=given.budget,
+                seconds=given.budget,
             )  # fmt: skip
         _draw_and_say(found, file, given.json)
     return PROVED if found.optimal else UNKNOWN
@@ -141,13 +157,13 @@ def run_swizzle(given: commands.Swizzle) -> int:
         with as_options(ARGUMENTS | {"shape": "--tile"}):
             found = swizzle(
                 accesses, given.targets or ["sm_90a"], given.bits, given.form, tile=given.tile,
-                chunk_bytes=given.chunk, budget_seconds=given.budget,
+                chunk_bytes=given.chunk, seconds=given.budget,
             )  # fmt: skip
         _draw_and_say(found, file, given.json, f"{found}\n{found.why}")
     return PROVED if found.optimal else UNKNOWN
 
 
-def run_convert(given: commands.Convert) -> int:
+def run_conversion(given: commands.Conversion) -> int:
     """Print the plan of a conversion between register layouts; write its kernel and picture if files are named."""
     with answer_file(given.kernel) as source, answer_file(given.picture) as file:
         first, second = texts_of([given.source, given.destination], ["source", "destination"])
@@ -175,7 +191,7 @@ def run_admissible(given: commands.Admissible) -> int:
             read["tensor"] = (tuple(sizes), None, given.dtype)
         found = admissible(
             layout, given.consumer, given.target, given.dtype, tile=given.tile, align_bytes=given.align,
-            budget_seconds=given.budget, **read,
+            seconds=given.budget, **read,
         )  # fmt: skip
         return _answered(found, given.json)
 
@@ -207,16 +223,14 @@ def run_factorise(given: commands.Factorise) -> int:
     with clock.within(given.budget):
         clock.check("a question")
         layout = _layout_in(given.layout, None, given.dtype)
-        found = factorise(
-            layout, given.consumer, given.target, given.dtype, warps=given.warps, budget_seconds=given.budget
-        )
+        found = factorise(layout, given.consumer, given.target, given.dtype, warps=given.warps, seconds=given.budget)
         return _answered(found, given.json)
 
 
 def _layout_in(argument: str, tile: tuple[int, ...] | None, dtype: str | None) -> object:
     """Return a layout in notation, a table of offsets or a problem."""
     subject = read_subject(argument)
-    if subject.kind == "hex":
+    if subject.kind == "dump":
         raise malformed("a layout", "must be layout notation, a table or a problem", subject.value)
     return written_in(str(subject.value), tile, dtype) if subject.kind == "text" else subject.value
 
@@ -230,20 +244,9 @@ def run_diagnose(given: commands.Diagnose) -> int:
     """Print the fields and broken rules of 128 bytes or a driver call's arguments."""
     with clock.within(given.budget):
         clock.check("a question")
-        source: Any = _map_of(given.map) or read_subject(given.map).value
-        found = diagnose(source, given.target)
+        found = diagnose(read_subject(given.map).value, given.target)
         say_answer(found, given.json)
     return PROVED if found.accepted else REFUTED
-
-
-def _map_of(argument: str) -> bytes | None:
-    """Return the contents of a binary map file; None for anything else, such as a file of digits."""
-    try:
-        path = Path(argument)
-        raw = path.read_bytes() if path.is_file() and path.stat().st_size in MAP_SIZES else b""
-    except (OSError, ValueError):  # a null character, or unreadable: read_subject reports it
-        return None
-    return None if not raw or raw.strip().isalnum() else raw
 
 
 def run_ragged(given: commands.Ragged) -> int:

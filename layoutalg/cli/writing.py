@@ -17,7 +17,7 @@ from layoutalg.cli.output import answer_file, put_bytes, put_into, say, say_json
 from layoutalg.cli.plans import Solved, solved
 from layoutalg.codegen.cuda import load_kernel, store_kernel
 from layoutalg.codegen.exports import EXPORT_FORMS, export
-from layoutalg.codegen.host import descriptor_table, host_map, map_bytes
+from layoutalg.codegen.host import descriptor_table, host_map, map_bytes, raw_map
 from layoutalg.codegen.kernels import Form, MatmulKernel, gemm_kernel
 from layoutalg.draw.grid import difference_text
 from layoutalg.ground import clock
@@ -30,7 +30,8 @@ from layoutalg.proofs.dtypes import stated_type
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.proofs.wgmma import OperandPlan
 from layoutalg.synth.admission import admissible
-from layoutalg.targets.nvidia.tensormap import TensorMap, decode, encode, violations
+from layoutalg.targets.nvidia.tensormap import TensorMap, decode, diagnose, read_map, violations
+from layoutalg.targets.nvidia.tensormap.texts import is_call
 
 PICTURE, EMITTED = "layoutalg/picture/1", "layoutalg/emitted/1"
 PRODUCT_OPTIONS = ("dtype", "result", "form", "major_a", "major_b")
@@ -76,7 +77,7 @@ def _drawable(argument: str, given: commands.Draw, dtype: str | None) -> Written
     subject = read_subject(argument)
     if subject.kind == "text":
         return written_in(str(subject.value), given.shape, dtype)
-    if subject.kind == "hex":
+    if subject.kind == "dump":
         raise malformed("subject", "map bytes cannot be drawn: draw the plan, or use layoutalg explain")
     if isinstance(subject.value, dict) and str(subject.value.get("schema", "")).startswith("layoutalg/pipeline/"):
         return pipeline.verify(subject.value, given.target)
@@ -90,7 +91,7 @@ def _layout(value: object) -> Any:
 
 def _draw_answer(layout: object, consumer: str, given: commands.Draw) -> tuple[str, str]:
     """The answer of a consumer about a layout, as text and as a picture."""
-    found = admissible(layout, consumer, given.target, given.dtype, tile=given.shape, budget_seconds=given.budget)
+    found = admissible(layout, consumer, given.target, given.dtype, tile=given.shape, seconds=given.budget)
     if isinstance(found, Unknown):
         return str(found), draw.bundle(found)["image/svg+xml"]
     return str(found), draw.admission(_layout(layout), found)
@@ -118,15 +119,17 @@ def run_emit(given: commands.Emit) -> int:
         clock.check("a document")
         subject = read_subject(given.subject[0])
         if subject.kind == "text":
-            raise malformed("subject", "must be a plan, a problem or the 256 digits of a map", subject.value)
+            raise malformed("subject", "must be a plan, a problem or a dump of a map", subject.value)
         found: Solved | TensorMap
-        if subject.kind == "hex":
-            found = _decoded(str(subject.value), given.target, given.documented_only)
+        if subject.kind == "dump":
+            found = _decoded(subject.value, given.target, given.documented_only)
         else:
             found = solved(subject.value, given.budget, given.documented_only)
         if isinstance(found, tuple):
             return _say_refusal(found, given.json)
-        made = _raw(found, given.target) if given.what == "raw" else _text(given, found)
+        if given.base_address is not None and (given.what not in ("bytes", "raw") or isinstance(found, OperandPlan)):
+            raise malformed("--base-address", "is for emit bytes and emit raw of a tensor map", given.base_address)
+        made = _raw(given, found) if given.what == "raw" else _text(given, found)
         if file is not None:
             put_into(file, made)
         if given.json:
@@ -221,11 +224,12 @@ def _launch_document(made: MatmulKernel) -> dict[str, object]:
     return {"launch": launch, "proof": _proof(made).to_json()}
 
 
-def _decoded(digits: str, target: str, documented_only: bool) -> TensorMap | Answer:
-    """The map of 128 bytes, or the answer that it breaks documented rules."""
-    if len(digits) != 256:
-        raise malformed("", "a descriptor is 128 bytes, 256 hexadecimal digits", f"{len(digits)} digits")
-    tm = decode(bytes.fromhex(digits), target=target)
+def _decoded(dump: Any, target: str, documented_only: bool) -> TensorMap | Answer:
+    """The map of a dump, or the answer that it breaks documented rules."""
+    if isinstance(dump, str) and is_call(dump):
+        tm = cast(TensorMap, diagnose(dump, target).tensor_map)
+    else:
+        tm = decode(dump if isinstance(dump, bytes) else read_map(dump, target).raw, target=target)
     broken = violations(tm, target=target, evidence="documented") if documented_only else ()
     if not broken:
         return tm
@@ -247,13 +251,13 @@ def _text(given: commands.Emit, value: TensorMapPlan | OperandPlan | TensorMap) 
     if given.what == "host":
         return host_map(value, given.name or "make_tensor_map")
     if given.what == "bytes":
-        return map_bytes(value, given.name or "tensor_map", given.target)
+        return map_bytes(value, given.name or "tensor_map", given.target, given.base_address)
     if isinstance(value, TensorMap):
         raise malformed("what", "must be host, bytes or raw for a bare map: a kernel needs the plan", given.what)
     return (load_kernel if value.direction == "load" else store_kernel)(value, given.name).text
 
 
-def _raw(value: TensorMapPlan | OperandPlan | TensorMap, target: str) -> bytes:
+def _raw(given: commands.Emit, value: TensorMapPlan | OperandPlan | TensorMap) -> bytes:
     if isinstance(value, OperandPlan):
         return b"".join(tile.encoded.to_bytes(8, "little") for tile in value.tiles)
-    return value.raw if isinstance(value, TensorMapPlan) else encode(value, target=target)
+    return raw_map(value, given.target, given.base_address)

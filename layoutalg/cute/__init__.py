@@ -67,6 +67,7 @@ from layoutalg.cute.refinement import (
     weak_composite,
 )
 from layoutalg.cute.swizzle import ComposedLayout, Swizzle, shift
+from layoutalg.cute.tiled_mma import MmaAtom, TiledMMA
 
 __all__ = [
     "Basis",
@@ -75,10 +76,12 @@ __all__ = [
     "CopyAtom",
     "CuteLayout",
     "E",
+    "MmaAtom",
     "Morphism",
     "MutualRefinement",
     "Swizzle",
     "TiledCopy",
+    "TiledMMA",
     "Tractability",
     "append",
     "blocked_product",

@@ -320,6 +320,21 @@ class TiledCopy:
         """Number of threads that copy together."""
         return int(self.layout_tv[0].size)
 
+    @property
+    def source(self) -> CuteLayout:
+        """(thread, value) to the flat coordinate of the tile that the thread reads.
+
+        Example:
+            >>> print(make_tiled_copy(CuteLayout((4, 8), (8, 1)), CuteLayout((1, 4))).source)
+            ((1,(8,4)),(1,4)):((0,(16,1)),(0,4))
+        """
+        return self._placed(self.atom.source)
+
+    @property
+    def destination(self) -> CuteLayout:
+        """(thread, value) to the flat coordinate of the tile that the thread writes."""
+        return self._placed(self.atom.destination)
+
     def partition_S(self, layout: Cute, thread: int) -> ComposedLayout:  # noqa: N802 - CuTe's name
         """Return what one thread reads: ((value of the instruction, instruction), tiles of each dimension).
 

@@ -14,7 +14,7 @@ from layoutalg.draw.grid import Show, cells_of, cells_text, difference_text, dra
 from layoutalg.draw.views import draw_matrix, draw_owners, is_distributed, matrix_text, owners_text
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.errors import Diagnostic, LayoutError, MalformedError, shown
-from layoutalg.ground.layout import Layout
+from layoutalg.ground.layout import Layout, read
 from layoutalg.ground.verdict import Proved, Refuted, Unknown
 from layoutalg.proofs.admission import Admitted, Refused
 from layoutalg.proofs.swizzling import instruction_name
@@ -27,13 +27,13 @@ KINDS = (accesses, answers, pipelines, ragged, registers, swizzles, tensors)
 __all__ = ["admission", "banks", "bundle", "difference", "families", "svg", "text"]
 
 
-def svg(value: Any, view: str | None = None, show: Show = "value") -> str:
+def svg(value: object, view: str | None = None, show: Show = "value") -> str:
     """Draw a value as one SVG document without scripts or references.
 
     Args:
-        value: A layout of any family, a swizzle; an answer of ``layoutalg.admissible``, a plan, a factorisation, a
-            family for ragged sizes, a use of tensor memory, an im2col map; an answer about banks, a swizzle, a padding
-            or a conversion; a pipeline; a verdict.
+        value: A layout in any form that ``layoutalg.layout`` reads, a swizzle; an answer of ``layoutalg.admissible``,
+            a plan, a factorisation, a family for ragged sizes, a use of tensor memory, an im2col map; an answer about
+            banks, a swizzle, a padding or a conversion; a pipeline; a verdict.
         view: ``"grid"``, ``"owners"`` (the thread and register of each element) or ``"matrix"`` (F2); None chooses by
             the kind of value.
         show: What the cells of a grid show: ``"value"``, ``"coordinate"`` or ``"both"``.
@@ -44,18 +44,19 @@ def svg(value: Any, view: str | None = None, show: Show = "value") -> str:
         '<svg xmlns="http://www.w3.org/2000/svg" class="l'
     """
     canvas = Canvas()
-    if draw_value(value, canvas, 0) is False:
-        chosen, layout = _view(value, view), value
+    drawn: Any = value if is_drawn(type(value)) else read(value)
+    if draw_value(drawn, canvas, 0) is False:
+        chosen, layout = _view(drawn, view), drawn
         if chosen == "matrix":
             draw_matrix(canvas, layout, 0)
         elif chosen == "owners":
             draw_owners(canvas, layout, 0)
         else:
             draw_cells(canvas, cells_of(layout), 0, show)
-    return canvas.svg(type(value).__name__ if isinstance(value, VERDICTS) else shown(value, 200))
+    return canvas.svg(type(value).__name__ if isinstance(value, VERDICTS) else shown(drawn, 200))
 
 
-def text(value: Any, view: str | None = None, show: Show = "value") -> str:
+def text(value: object, view: str | None = None, show: Show = "value") -> str:
     """Draw a value as text, at most 16 rows and columns; arguments as for ``svg``.
 
     Example:
@@ -64,14 +65,15 @@ def text(value: Any, view: str | None = None, show: Show = "value") -> str:
         0 1 2 3
         4 5 6 7
     """
-    if isinstance(value, Swizzle):
-        return swizzles.swizzle_text(value)
-    if is_drawn(type(value)):
-        return str(value)
-    chosen = _view(value, view)
+    drawn: Any = value if is_drawn(type(value)) else read(value)
+    if isinstance(drawn, Swizzle):
+        return swizzles.swizzle_text(drawn)
+    if is_drawn(type(drawn)):
+        return str(drawn)
+    chosen = _view(drawn, view)
     if chosen == "matrix":
-        return matrix_text(value)
-    return owners_text(value) if chosen == "owners" else cells_text(cells_of(value), show)
+        return matrix_text(drawn)
+    return owners_text(drawn) if chosen == "owners" else cells_text(cells_of(drawn), show)
 
 
 def _view(value: object, view: str | None) -> str:
@@ -89,7 +91,7 @@ def _view(value: object, view: str | None) -> str:
     return view
 
 
-def admission(layout: Any, found: Admitted | Refused) -> str:
+def admission(layout: object, found: Admitted | Refused) -> str:
     """Draw an answer about a layout; a refusal shows the offsets around its witness.
 
     Args:
@@ -176,7 +178,7 @@ def banks(
     return canvas.svg(phases_text(model, offsets_bytes).splitlines()[0])
 
 
-def bundle(value: Any) -> dict[str, str]:
+def bundle(value: object) -> dict[str, str]:
     """Return what a notebook shows for a value: its text and, if it has one, its picture.
 
     Example:

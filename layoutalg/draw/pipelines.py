@@ -84,10 +84,7 @@ def draw_refuted(found: Refuted, canvas: Canvas, top: float) -> None:
     for place, line in enumerate(lines):
         canvas.text(8, y + 16 * place, line, "h")
     y += 16 * (len(lines) - 1)
-    places = [("role", found.role), ("barrier", found.barrier), ("buffer", found.buffer), ("slot", found.slot)]
-    places += [("phase", found.phase), ("N", found.trips)]
-    at = ", ".join(f"{name} {value}" for name, value in places if value not in ("", None))
-    canvas.text(8, y + 18, f"at {at}" if at else "", "n")
+    canvas.text(8, y + 18, f"at {found.place}" if found.place else "", "n")
     if found.run is not None:
         _timeline(canvas, of_run(found.run), y + 26, "a run, one event per step; red: what goes wrong")
     y = canvas.height + 14

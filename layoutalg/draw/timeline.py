@@ -10,15 +10,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from layoutalg.proofs.pipeline.document import GROUPED, GROUPS, WRITES, Op, Pipeline
-from layoutalg.proofs.pipeline.explore import Event as Step
-from layoutalg.proofs.pipeline.explore import Machine, Run, State, Task
+from layoutalg.proofs.pipeline.document import Pipeline
+from layoutalg.proofs.pipeline.explore import Run
 from layoutalg.proofs.pipeline.graph import Graph, Instances
+from layoutalg.proofs.pipeline.machine import Event as Step
+from layoutalg.proofs.pipeline.machine import Machine, State, Task
+from layoutalg.proofs.pipeline.ops import COMMITS, GROUP_WAITS, GROUPED, GROUPS, PARTS, WRITES, Op
 from layoutalg.proofs.pipeline.proving import Proof
 
 LASTS: Final = {"tma_load": 5, "dsmem_copy": 3, "mma": 4, "mma_write": 4, "tma_store": 4, "cp_async": 4}
 """Steps from the start of an asynchronous op to its end; every other op takes one."""
-COMMITS: Final = tuple(commit for commit, _ in GROUPS.values())
 ITERATIONS: Final = 10
 """Most iterations of a proof that are drawn."""
 
@@ -141,7 +142,7 @@ def _passings(graph: Graph, times: dict[Node, int], edges: list[Edge]) -> Iterat
         if source in before and not _is_phase(graph, target):
             barrier, waiting = graph.events[source[0]].owner, graph.events[target[0]]
             made = graph.events[_last_needed(times, before[source])[0]]
-            op = _op(pipeline, made.owner, made.part, made.place)
+            op = graph.op(made)
             by: int | str = op.buf if made.what == "done" and op.buf else places[made.owner]
             slot = source[1] % pipeline.rings[barrier]
             yield Passing(barrier, slot, by, times[source], places[waiting.owner], times[target])
@@ -153,11 +154,6 @@ def _is_of(graph: Graph, node: Node, role: str) -> bool:
 
 def _is_phase(graph: Graph, node: Node) -> bool:
     return graph.events[node[0]].part == "phase"
-
-
-def _op(pipeline: Pipeline, role: str, part: str, place: int) -> Op:
-    found: Op = getattr(next(one for one in pipeline.roles if one.name == role), part)[place]
-    return found
 
 
 def _nodes(graph: Graph, trips: int) -> set[Node]:
@@ -188,7 +184,7 @@ def _edges(graph: Graph, trips: int) -> Iterator[Edge]:
         for after, y in pairs:
             if at(after, y) in nodes:
                 own = after == number + 1 and graph.events[after].what == "done"
-                yield (number, x), at(after, y), _lasts(graph, number) if own else takes
+                yield (number, x), at(after, y), LASTS.get(graph.op(graph.events[number]).op, 0) if own else takes
     for before, after in graph.crossings:
         if {(before, 0), (after, 0)} <= nodes:
             yield (before, 0), (after, 0), _takes(graph, before)
@@ -205,12 +201,6 @@ def _takes(graph: Graph, number: int) -> int:
         return 0
     following = ops[event.place + 1] if event.place + 1 < len(ops) else None
     return int(following is None or not _together(graph.pipeline, op, following))
-
-
-def _lasts(graph: Graph, number: int) -> int:
-    event = graph.events[number]
-    op = _op(graph.pipeline, event.owner, event.part, event.place)
-    return LASTS.get(op.op, 0)
 
 
 def _together(pipeline: Pipeline, one: Op, other: Op) -> bool:
@@ -253,16 +243,15 @@ def _lane(graph: Graph, times: dict[Node, int], number: int, role: str, trip: in
     found: list[Mark] = []
     instances = [(times[node], node) for node in times if _is_of(graph, node, role)]
     rings = graph.pipeline.rings
-    parts = ("pre", "loop", "post")
-    order = {node: (parts.index(graph.events[node[0]].part), node[1], node[0]) for _, node in instances}
+    order = {node: (PARTS.index(graph.events[node[0]].part), node[1], node[0]) for _, node in instances}
     ends = 0
     for start, node in sorted(instances, key=lambda pair: order[pair[1]]):
         event = graph.events[node[0]]
-        op = _op(graph.pipeline, role, event.part, event.place)
+        op = graph.op(event)
         if event.what != "start" or op.op in COMMITS:
             continue
         k = trip if event.part == "post" else node[1]
-        index = k + op.off if op.idx_abs is None else op.idx_abs
+        index = op.index(k)
         ring = rings.get(op.buf or op.bar)
         slot = None if ring is None else index % ring
         phase = None if not op.bar else index // rings[op.bar] + op.ph
@@ -275,7 +264,7 @@ def _lane(graph: Graph, times: dict[Node, int], number: int, role: str, trip: in
             found[-1].ops += (op,)
             continue
         stop = times[node[0] + 1, node[1]] + 1 if op.op == "wait" else start + 1
-        begin = ends if op.op.endswith("_wait") and found else start  # it was waiting since the op before
+        begin = ends if op.op in GROUP_WAITS and found else start  # it was waiting since the op before
         found.append(Mark(number, event.part, k, (op,), slot, phase, min(begin, start), stop))
         ends = stop
     return found
@@ -328,7 +317,7 @@ def of_run(run: Run) -> Timeline:
         stuck = [tasks[at] for at, tasks in zip(state[0], run.machine.tasks, strict=True) if at < len(tasks)]
         found.marks += [_mark(run.machine, one, ends[one.role], end + 1) for one in stuck]
         found.wrong = found.marks[len(found.marks) - len(stuck) :]
-    elif task is not None:  # the op that goes wrong, or that started what goes wrong
+    else:  # the op that goes wrong, or that started what goes wrong
         found.wrong = [mark for mark in found.marks if mark.ops[0] is task.op and mark.k == task.k][-1:]
         if task.buf >= 0:
             found.spot = *run.machine.slots[task.buf], max(0, end - 1)

@@ -3,7 +3,7 @@
 Notation: flat indices are colexicographic (first axis fastest). The *value* at a flat index is one integer if the
 layout has one output or all outputs have extents (packed, first output fastest), otherwise the tuple of outputs.
 
-Each family registers its compositions when it is imported; the notation package registers its writer.
+Each family registers its compositions when it is imported; the notation package registers its reader and writer.
 """
 
 from __future__ import annotations
@@ -71,6 +71,19 @@ def after(outer: object, inner: object) -> Any:
     ]
     because = f"cannot compose {names[0]} after {names[1]}{hint}"
     raise MalformedError(Diagnostic("LA192", "these values do not compose", because=because))
+
+
+_READERS: list[Callable[[object, object, object], object]] = []
+
+
+def read_by(reader: Callable[[object, object, object], object]) -> None:
+    """Register the function behind ``read``. ``layoutalg`` calls this once."""
+    _READERS[:] = [reader]
+
+
+def read(value: object, shape: object = None, like: object = None) -> Any:
+    """Return the layout given in any form: see ``layoutalg.layout``; ``like`` has the extents of a form without any."""
+    return value if isinstance(value, Layout) else _READERS[0](value, shape, like)
 
 
 _WRITERS: list[Callable[..., str]] = []

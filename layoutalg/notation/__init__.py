@@ -5,9 +5,11 @@ Notation: the beginning of the text determines the family. ``F2[`` is a linear l
 arrow, a point set, both read by ISL. An axis and its digits, ``lane 8:2``, or a box of named axes, ``[lane:8]``, begin
 a hierarchical layout (``layoutalg.hierarchy.notation``). ``#``, ``tensor<`` and ``!ttg.memdesc<`` begin Triton
 attributes and types (``layoutalg.notation.ttgir``), ``gl.BlockedLayout(`` a Gluon constructor
-(``layoutalg.notation.gluon``), ``[[ T0:0`` and ``Warp0:`` Triton's layout pictures (``layoutalg.notation.views``). Text
-with ``-->`` is a morphism (``layoutalg.cute.notation``). Everything else is CuTe notation
-(``layoutalg.notation.printout``). docs/notation.md lists every form with its unit.
+(``layoutalg.notation.gluon``), ``[[ T0:0`` and ``Warp0:`` Triton's layout pictures (``layoutalg.notation.views``);
+``TiledCopy`` and ``TiledMMA`` what CuTe prints of these (``layoutalg.notation.tiled``); ``memref<`` and
+``affine_map<`` are MLIR's (``layoutalg.notation.memref``). Text with ``-->`` is a morphism
+(``layoutalg.cute.notation``). Everything else is CuTe notation (``layoutalg.notation.printout``). docs/notation.md
+lists every form with its unit.
 
 Implementation notes: readers are imported where needed, so that reading a CuTe layout loads no other family.
 """
@@ -15,20 +17,26 @@ Implementation notes: readers are imported where needed, so that reading a CuTe 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from layoutalg.cute.notation import parse_morphism
+from layoutalg.ground.document import load_json
 from layoutalg.ground.errors import Diagnostic, MalformedError
 from layoutalg.ground.limits import NOTATION_CHARACTERS
-from layoutalg.notation.printout import read_printout
+from layoutalg.ground.listed import listed
+from layoutalg.notation.printout import TILED_AHEAD, read_printout
 
 NAME_AHEAD = r"[^\s\d!-/:-@\[-^`{-\x7f][^\s!-/:-@\[-^`{-\x7f]*"
 TTGIR_AHEAD = re.compile(r"\s*(?:#|//|module\b|!(?:ttg|tt)\.memdesc<|tensor<\d)")
 VIEW_AHEAD = re.compile(r"\s*(?:\[\[?\s*(?:B\d+:\s*)?T\s*\d+:\s*\d|(?:Block\d+:\s*)?Warp\s*\d+:)")
+MEMREF_AHEAD, MAP_AHEAD = re.compile(r"(?:memref|affine_map)\s*<"), re.compile(r"\s*affine_map\s*<")
 GLUON_AHEAD = re.compile(r"(?:[A-Za-z_]\w*\s*\.\s*){0,8}[A-Za-z_]\w*Layout\s*\(")
 HIERARCHY_AHEAD = re.compile(rf"\s*(?:{NAME_AHEAD}\s+[-(\d]|\[[^\]]*:|\[\s*\]\s*[^\s-])")
 """An axis with its digits, a box of axes with extents, or an empty box not followed by an arrow."""
+TABLE = re.compile(r"\[[\s\d,\[\]]+\]")
+"""Lists of element offsets, as JSON writes them."""
 READ_AS = {
     "LA190": "read as CuTe's: (4,8):(8,1), (_4,_8):(_8,_1), Sw<3,3,3> o 0 o (8,64):(64,1), smem_ptr[16b](0x0) o 4:1",
     "LA710": "read as Triton's: #ttg.KIND<{...}> with shape=, tensor<8x8xf16, #ttg.KIND<{...}>>, gl.BlockedLayout(...)",
@@ -38,12 +46,13 @@ READ_AS = {
 ALL_FORMS = "docs/notation.md lists every form"
 
 
-def parse(text: str, shape: Any = None) -> Any:
+def parse(text: str, shape: Sequence[int] | None = None) -> Any:
     """Return the value written as ``text``.
 
     Args:
-        text: The ``str`` of a value of any family; what CuTe C++ and the CuTe DSL print, and C++ types; attributes,
-            types and definitions of TTGIR; Gluon constructors. At most 100,000 characters.
+        text: The ``str`` of a value of any family; what CuTe C++ and the CuTe DSL print, tiled copies and matrix
+            instructions as well, and C++ types; attributes, types and definitions of TTGIR; Gluon constructors. At
+            most 100,000 characters.
         shape: Tensor sizes, outermost dimension first, for an attribute without sizes.
 
     Returns:
@@ -74,8 +83,9 @@ def parse(text: str, shape: Any = None) -> Any:
 
 
 def takes_shape(text: str) -> bool:
-    """Return whether a text is Triton or Gluon notation, which may need the tensor's shape."""
-    return bool(TTGIR_AHEAD.match(text) or GLUON_AHEAD.match(text.lstrip()))
+    """Return whether a text is Triton or Gluon notation or an affine map, which may need the tensor's shape."""
+    ahead = TTGIR_AHEAD.match(text) or GLUON_AHEAD.match(text.lstrip()) or MAP_AHEAD.match(text)
+    return bool(ahead) and not TILED_AHEAD.match(text)
 
 
 def parse_tile(text: str, shape: Any = None, known: Any = None) -> Any:
@@ -105,6 +115,10 @@ def parse_tile(text: str, shape: Any = None, known: Any = None) -> Any:
 
 def _parsed(text: str, shape: Any) -> Any:
     start = text.lstrip() if isinstance(text, str) and len(text) <= NOTATION_CHARACTERS else ""
+    if TILED_AHEAD.match(start):
+        from layoutalg.notation.tiled import read_tiled
+
+        return read_tiled(text)
     if TTGIR_AHEAD.match(text if isinstance(text, str) else ""):
         from layoutalg.notation.ttgir import parse_ttgir
 
@@ -117,8 +131,12 @@ def _parsed(text: str, shape: Any) -> Any:
         from layoutalg.notation.views import parse_view
 
         return parse_view(text)
+    if MEMREF_AHEAD.match(start):
+        from layoutalg.notation.memref import parse_memref
+
+        return parse_memref(text, shape)
     if shape is not None:
-        because = "shape is only for Triton attributes, which begin with '#'"
+        because = "shape is only for Triton attributes, which begin with '#', and affine maps"
         raise MalformedError(Diagnostic("LA190", "the notation is malformed", (start[:100],), because))
     if HIERARCHY_AHEAD.match(start):
         from layoutalg.hierarchy.notation import parse_hierarchical
@@ -132,6 +150,8 @@ def _parsed(text: str, shape: Any) -> Any:
         from layoutalg.integer.layout import parse_integer
 
         return parse_integer(text)
+    if TABLE.fullmatch(start.rstrip()):
+        return listed(load_json(start))
     if start.startswith(("[", "{")):
         from layoutalg.piecewise import PiecewiseLayout, PointSet
 

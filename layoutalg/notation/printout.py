@@ -54,6 +54,11 @@ TYPES = frozenset(
     ["Sw", "S", "Swizzle", "Int", "C", "Layout", "ComposedLayout", "Shape", "Stride", "Coord", "Step", "tuple", "cute"]
 )
 """CuTe's own words before ``<`` or ``::``; elsewhere they are names of sizes."""
+TILED_AHEAD = re.compile(
+    r"\s*(?://|\#)?[ \t]*(?:[A-Za-z_]\w*\s*[:=]\s*)?"
+    r"(?:Tiled\s?(?:Copy|MMA|Mma)|Thr(?:Copy|MMA|Mma)|Copy[_ ]Atom|MMA[_ ]Atom)[ \t]*(?:\r?\n|$)"
+)
+"""A tiled copy or matrix instruction, which ``layoutalg.notation.tiled`` reads."""
 WORDS = {"o", "byte", "element"}
 """CuTe's own words that are never names of sizes."""
 

@@ -28,7 +28,7 @@ FORMS = ("cute_cpp", "cute_type", "cute_dsl", "ttg", "gluon", "isl")
 CHECK = Checker("LA195", "invalid argument to to_text()")
 
 
-def to_text(value: Any, form: str, element_bits: int | None = None) -> str:
+def to_text(value: object, form: str, element_bits: int | None = None) -> str:
     """Return ``value`` exactly in the notation ``form``, or refuse; the ``to_text`` method of every layout calls this.
 
     Args:

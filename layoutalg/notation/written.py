@@ -8,16 +8,23 @@ of Triton's ``nvmma_shared`` only its width. Everything else says nothing about 
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
+import types
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
+from layoutalg.cute import CuteLayout
+from layoutalg.cute.inttuple import product_each
 from layoutalg.cute.swizzle import ComposedLayout, Swizzle
-from layoutalg.ground.errors import LayoutError, shown
-from layoutalg.ground.listed import listed
-from layoutalg.notation import GLUON_AHEAD, parse_tile, takes_shape
+from layoutalg.ground.check import Checker
+from layoutalg.ground.errors import Diagnostic, LayoutError, MalformedError, shown
+from layoutalg.ground.layout import Layout, takes_offsets
+from layoutalg.ground.listed import ListedLayout, listed
+from layoutalg.notation import GLUON_AHEAD, MEMREF_AHEAD, parse_tile, takes_shape
 from layoutalg.notation.printout import ELEMENT, Printout, read_printout
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
 
@@ -27,6 +34,15 @@ if TYPE_CHECKING:
 POINTED = ("ptr", "memref")
 """One of these occurs in every printout that describes its elements."""
 POINTER_BITS, SHOWN = 64, 60
+FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType, functools.partial, np.ufunc)
+"""Types of functions that are read as layouts."""
+CHECK = Checker("LA992", "this value is no layout")
+LIKE_LAYOUTS = ("CoordinateLayout", "Morphism", "PaddedShared", "PointSet", "Swizzle", "SymbolicLayout")
+"""Other values that texts are read as; by name, so as not to import their modules."""
+FORMS = (
+    "a layout, its text, an array of element offsets, a function of coordinates with a shape, or an object with shape "
+    "and strides"
+)
 _BYTE_SWIZZLE = re.compile(r"Sw<\s*([0-9]{1,3})\s*,\s*([0-9]{1,3})\s*,\s*(-?[0-9]{1,3})\s*,\s*byte\s*>(?=\s*o)")
 
 
@@ -51,14 +67,42 @@ class Written:
     text: str = ""
 
 
+def layout(value: object, shape: Sequence[int] | None = None, *, like: object = None) -> Any:
+    """Return the layout given in any form.
+
+    Args:
+        value: A layout of any family or its text in any notation; integers indexed outermost dimension first (an array
+            or nested lists), the element offsets of a tile; a function from coordinates, outermost first, to an
+            element offset, which is evaluated at every point; a tensor or any object with ``shape`` and ``strides`` in
+            elements.
+        shape: Extents, outermost first, of a form that has none: a function, an affine map, a Triton attribute.
+        like: A layout, in any form, whose extents serve if ``shape`` is None.
+
+    Returns:
+        A function or an affine map as strides, with one swizzle if needed, or a linear layout if one has all of its
+        values; otherwise as a table.
+
+    Raises: MalformedError: LA992, LA993, and those of ``layoutalg.parse``.
+
+    Example:
+        >>> print(layout(lambda i, j: 8 * i + (j ^ i), (8, 8)), layout("memref<4x8xf16, strided<[9, 1]>>"))
+        Sw<3,0,3> o 0 o (8,8):(8,1) (4,8):(9,1)
+        >>> print(layout([[0, 2], [1, 3]]))
+        a table of 4 offsets over 2x2
+    """
+    found = read_written(value, shape, known=like).layout
+    if not isinstance(found, Layout) and type(found).__name__ not in LIKE_LAYOUTS:
+        raise CHECK.malformed("value", f"must be {FORMS}", value)
+    return found
+
+
 def read_written(value: object, shape: Any = None, *, known: Any = None, element_bytes: int | None = None) -> Written:
     """Return the given layout, and what its text says about it.
 
     Args:
-        value: A text as for ``layoutalg.parse``; a type of ``layouts_of`` or a ``Printout``; an array of element
-            offsets or nested lists of them; any other value is the layout itself.
-        shape: Tensor sizes, outermost first, for texts without sizes, as for ``notation.parse_tile``.
-        known: Sizes of another layout of the same tensor, likewise.
+        value: As for ``layout``; also a type of ``layouts_of`` or a ``Printout``. Any other value is returned as it is.
+        shape: Tensor sizes, outermost first, for forms without sizes.
+        known: Another layout of the same tensor, or its sizes, likewise.
         element_bytes: Bytes of an element, to convert a swizzle on bytes before a layout of elements.
 
     Raises: MalformedError: LA802, and those of ``layoutalg.parse``. AdmissibilityError: LA111.
@@ -72,23 +116,71 @@ def read_written(value: object, shape: Any = None, *, known: Any = None, element
         ('f16', 16, (2,), 'rmem')
     """
     if isinstance(value, str):
-        if not takes_shape(value) and any(word in value for word in POINTED):
+        plain = not takes_shape(value) and not MEMREF_AHEAD.match(value.lstrip())
+        if plain and any(word in value for word in POINTED):
             return _of_printout(read_printout(value), value)
         if element_bytes is not None:
             value = _BYTE_SWIZZLE.sub(lambda found: _recast(found, element_bytes), value)
-        return replace(stated(value), layout=parse_tile(value, shape, known))
-    if isinstance(value, Written):
-        return value
+        sizes = _sizes(known) if shape is None and takes_shape(value) else None
+        return replace(stated(value), layout=_single(parse_tile(value, shape, sizes)))
+    if isinstance(value, Written | Layout):
+        return value if isinstance(value, Written) else Written(value)
     if isinstance(value, np.ndarray | list):
         return Written(listed(value))
     if isinstance(value, Printout):
         return _of_printout(value)
-    return replace(stated(value), layout=value.layout()) if _is_type(value) else Written(value)
+    if _is_type(value):
+        return replace(stated(value), layout=value.layout())
+    if isinstance(value, FUNCTIONS):
+        from layoutalg.notation.given import of_function
+
+        return Written(of_function(value, _sizes(known) if shape is None else shape))
+    return _of_tensor(value) or Written(_single(value))
+
+
+def _of_tensor(value: object) -> Written | None:
+    """Return the strides of a tensor and its type; None for any other value."""
+    if type(value).__module__.startswith("layoutalg.") and type(value).__name__ != "Tensor":
+        return None
+    if getattr(value, "shape", None) is None and not hasattr(value, "__dlpack__"):
+        return None
+    from layoutalg.notation.given import of_strided
+
+    found = of_strided(value)
+    if found is None:
+        return None
+    width = ELEMENT.fullmatch(found[1] or "")
+    return Written(found[0], found[1], int(width[1]) if width else None, text=f"the {type(value).__name__}")
+
+
+def _sizes(known: object) -> Any:
+    """Return the extents of a layout in any form, outermost first; sizes as they are."""
+    if known is None or isinstance(known, tuple):
+        return known
+    found = read_written(known).layout
+    if isinstance(found, ListedLayout):
+        return found.extents
+    if isinstance(found, CuteLayout | ComposedLayout):
+        return product_each(found.shape)
+    return (
+        tuple((found.out_dims if takes_offsets(found) else found.in_dims).values())
+        if isinstance(found, Layout)
+        else None
+    )
+
+
+def _single(value: Any) -> Any:
+    """Return a value that is no tiled copy or matrix instruction, which has several layouts."""
+    if type(value).__name__ != "PrintedTiling":  # by name, so as not to import its module
+        return value
+    names = ", ".join(f".layouts[{name!r}]" for name in value.layouts)
+    because = f"it has several (thread, value) layouts: pass one of {names} of what layoutalg.parse returns"
+    raise MalformedError(Diagnostic("LA802", "not a single layout", (str(value).partition("\n")[0],), because))
 
 
 def is_written(value: object) -> bool:
-    """Return whether a value is text or was read from text, unlike a bare layout."""
-    return isinstance(value, str | Written | Printout) or _is_type(value)
+    """Return whether a value is text, was read from text, or is a function, unlike a bare layout."""
+    return isinstance(value, (str, Written, Printout, *FUNCTIONS)) or _is_type(value)
 
 
 def stated(value: object) -> Written:
@@ -110,9 +202,14 @@ def stated(value: object) -> Written:
     if isinstance(value, Printout):
         return _of_printout(value)
     if not isinstance(value, str):
-        return _of_type(value, value.text) if _is_type(value) else Written()
-    if takes_shape(value):
+        if _is_type(value):
+            return _of_type(value, value.text)
+        known = value is None or isinstance(value, (Layout, np.ndarray, list, tuple, *FUNCTIONS))
+        return Written() if known else _of_tensor(value) or Written()
+    if takes_shape(value) and not MEMREF_AHEAD.match(value.lstrip()):
         return _of_triton(value)
+    if MEMREF_AHEAD.match(value.lstrip()):
+        return _of_memref(value)
     if any(word in value for word in POINTED):
         with contextlib.suppress(LayoutError):
             return _of_printout(read_printout(value), value)
@@ -121,6 +218,20 @@ def stated(value: object) -> Written:
 
 def _is_type(value: object) -> TypeGuard[TensorType]:
     return type(value).__name__ == "TensorType"  # by name, so as not to import its module
+
+
+def _of_memref(text: str) -> Written:
+    """Return what a memref type says about its elements; nothing for an affine map or an unreadable text."""
+    from layoutalg.notation.memref import read_type
+
+    try:
+        _, dtype, more = read_type(text)
+    except LayoutError:
+        return Written(text=shown(text, SHOWN))
+    width, shared = ELEMENT.fullmatch(dtype), {"3", "3 : i32", "#gpu.address_space<workgroup>"}
+    memory = "smem" if shared & set(more) else None
+    name, bits = ("bool", 8) if dtype == "i1" else (dtype, int(width[1])) if width else (None, None)
+    return Written(None, name, bits, None, memory, shown(text, SHOWN))
 
 
 def _of_printout(found: Printout, text: str = "") -> Written:

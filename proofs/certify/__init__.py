@@ -9,7 +9,7 @@ from layoutalg.ground.lazy import door
 if TYPE_CHECKING:
     from layoutalg.proofs.certify import forced
     from layoutalg.proofs.certify.algebra import composition, equality, functoriality
-    from layoutalg.proofs.certify.banks import bank_turns, least_turns
+    from layoutalg.proofs.certify.banks import bank_turns, least_turns, sectors_of
     from layoutalg.proofs.certify.certificate import KINDS, Certificate
     from layoutalg.proofs.certify.evidence import same_tables
     from layoutalg.proofs.certify.indirect import paging, routing
@@ -22,7 +22,7 @@ __getattr__, __dir__ = door(
     __name__,
     {
         "layoutalg.proofs.certify.algebra": "composition equality functoriality",
-        "layoutalg.proofs.certify.banks": "bank_turns least_turns",
+        "layoutalg.proofs.certify.banks": "bank_turns least_turns sectors_of",
         "layoutalg.proofs.certify.certificate": "KINDS Certificate",
         "layoutalg.proofs.certify.evidence": "same_tables",
         "layoutalg.proofs.certify.forced": "forced",
@@ -54,4 +54,5 @@ __all__ = [
     "plan",
     "routing",
     "same_tables",
+    "sectors_of",
 ]

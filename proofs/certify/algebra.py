@@ -10,6 +10,7 @@ from layoutalg.bridges.normal import Given, from_coordinates, normal, opposite
 from layoutalg.cute import Morphism, Swizzle
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import BudgetError, Diagnostic, RepresentabilityError, shown
+from layoutalg.ground.layout import read
 from layoutalg.ground.verdict import Refuted, Unknown
 from layoutalg.piecewise import PiecewiseLayout
 from layoutalg.proofs.certify.certificate import Certificate
@@ -36,6 +37,7 @@ def equality(f: Given, g: Given) -> Certificate:
         >>> print(other.kind, other.evidence, other.check().certificate["claim"])
         inequality {'at': [2]} f is [2] and g is [3] at [2]
     """
+    f, g = read(f, like=g), read(g, like=f)
     one, other = normal(f), normal(g)
     if one is not None and other is not None and opposite(one, other):  # as ``equivalent`` compares them
         f, g = from_coordinates(one, other), from_coordinates(other, one)
@@ -93,6 +95,8 @@ def composition(outer: object, inner: object, composite: object = None) -> Certi
         >>> print(none.kind, none.check().certificate["claim"])
         no-composition g(1) = [20] is not in 0 to 11
     """
+    inner = read(inner)
+    outer = read(outer)
     where = f"composition({outer}, {inner})"
     g = function(inner, "inner")
     if g.outputs != 1:

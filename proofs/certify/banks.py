@@ -1,4 +1,4 @@
-"""Certificates of bank turns for shared-memory accesses of warps or waves.
+"""Certificates of bank turns for shared-memory accesses of warps or waves, and of sectors for global ones.
 
 In a statement an access is a target and an instruction; ``address`` maps lane + lanes * access to the lane's first
 byte; ``turns`` is the total over all accesses, ``most`` the maximum.
@@ -22,6 +22,7 @@ from layoutalg.proofs.certify.operands import check
 from layoutalg.proofs.certify.stages import document
 from layoutalg.proofs.checker.base import POINTS
 from layoutalg.targets import banks
+from layoutalg.targets.global_memory import instruction, touched
 from layoutalg.targets.lds_rules import AMD_RULES, PAIRED_RULES, lds_name
 from layoutalg.targets.registry import lookup, vendor_of
 
@@ -65,6 +66,38 @@ def bank_turns(target: str, operation: str, addresses: object) -> Certificate:
         taken.append(banks.turns(target, operation, each))
     statement = {"access": access, "address": document, "turns": sum(taken), "most": max(taken)}
     return proved("bank-turns", statement, [{}], f"bank_turns({access})")
+
+
+def sectors_of(target: str, operation: str, addresses: object) -> Certificate:
+    """Return a certificate of the sectors of 32 bytes that accesses to global memory touch, on NVIDIA.
+
+    Kind ``bank-turns``: global memory is one bank, and each sector that an access touches takes one turn.
+
+    Args:
+        target: ``"sm_90a"``, ...
+        operation: ``"ld.global.v4.b32"``, ``"cp.async.16"``, ...
+        addresses: Byte addresses, access after access, one per lane; an inactive lane repeats an active one.
+
+    Raises: MalformedError: LA435, LA982. RepresentabilityError: LA436, for another vendor.
+
+    Example:
+        >>> made = sectors_of("sm_90a", "ld.global.v4.b32", [4096 * lane for lane in range(32)])
+        >>> made.check().certificate["claim"]
+        '1 accesses touch 32 sectors, at most 32 each'
+
+    Source: ``targets.global_memory``.
+    """
+    found = instruction(operation, target)
+    if lookup(target).vendor != "nvidia":
+        raise _unknown(target, operation, "only those of NVIDIA are certified")
+    values = _integers(addresses, 2**61)
+    if values.size % found.lanes:
+        raise check.malformed("addresses", f"must be for whole accesses of {found.lanes} lanes", values.size)
+    counts = touched(values.reshape(-1, found.lanes), found.bytes, found.sector_bytes)
+    access = f"{target} {'st' if found.store else 'ld'}.global.b{found.bits}"
+    total, most = int(counts.sum()), int(counts.max())
+    statement = {"access": access, "address": document(values), "turns": total, "most": most}
+    return proved("bank-turns", statement, [{}], f"sectors_of({access})")
 
 
 def least_turns(
@@ -152,13 +185,14 @@ def _addresses(given: object) -> tuple[IntArray, object]:
     return values, document(values)
 
 
-def _integers(given: object) -> IntArray:
-    rule = "must be a layout, or integers below 2^32 for all lanes (inactive lanes are not supported)"
+def _integers(given: object, limit: int = 2**32) -> IntArray:
+    power = limit.bit_length() - 1
+    rule = f"must be a layout, or integers below 2^{power} for all lanes (inactive lanes are not supported)"
     try:
         array = np.asarray(given)
     except (TypeError, ValueError, OverflowError):
         raise check.malformed("addresses", rule, type(given).__name__) from None
-    if array.dtype.kind not in "iu" or not array.size or array.size > POINTS or int(array.max()) >= 2**32:
+    if array.dtype.kind not in "iu" or not array.size or array.size > POINTS or int(array.max()) >= limit:
         raise check.malformed("addresses", rule, shown(given))
     return array.astype(np.int64).reshape(-1)
 

@@ -14,6 +14,7 @@ from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.check import Checker
 from layoutalg.ground.digits import shared_bits
+from layoutalg.ground.layout import read
 from layoutalg.ground.listed import ListedLayout
 from layoutalg.hierarchy import DigitMap, HierarchicalLayout
 from layoutalg.integer import IntegerLayout
@@ -45,7 +46,7 @@ def functions(f: object, g: object) -> tuple[Function, Function]:
     The domain is flat coordinates; if one layout is piecewise and partial or parametric, it is all parameters, by name,
     and all coordinates, by position.
     """
-    layouts = [_layout(layout, argument) for argument, layout in (("f", f), ("g", g))]
+    layouts = [_layout(layout, argument) for argument, layout in (("f", read(f, like=g)), ("g", read(g, like=f)))]
     if any(isinstance(layout, PiecewiseLayout) and not layout.is_total for layout in layouts):
         opened = [layout for layout in layouts if isinstance(layout, PiecewiseLayout)]
         if len(opened) < 2:
@@ -59,7 +60,7 @@ def functions(f: object, g: object) -> tuple[Function, Function]:
 
 
 def _layout(layout: object, argument: str) -> AnyFamily:
-    found = normal(layout)
+    found = normal(read(layout))
     if found is None:
         raise check.malformed(argument, f"must be a {ONE_OF}", layout)
     return found

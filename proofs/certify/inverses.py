@@ -14,6 +14,7 @@ from layoutalg.cute import ComposedLayout, CuteLayout
 from layoutalg.f2 import LinearLayout, matrix
 from layoutalg.ground.digits import span
 from layoutalg.ground.errors import BudgetError, Diagnostic, LayoutError
+from layoutalg.ground.layout import read
 from layoutalg.ground.verdict import Refuted
 from layoutalg.hierarchy import HierarchicalLayout
 from layoutalg.integer import IntegerLayout
@@ -57,6 +58,7 @@ def inverse(layout: object, of: object = None, *, side: str = "left", codomain: 
         1 [['mod', [2]]] 1 is not taken: [0] at 32 points
     """
     check.choice(side, "side", SIDES)
+    layout = read(layout)
     f = function(layout, "layout")
     if f.outputs != 1:
         raise check.malformed("layout", "must have one output", f.outputs)

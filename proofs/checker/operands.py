@@ -181,7 +181,9 @@ GROUPS = {
     r"sm_90a? (ld|st)(\.shared\.b128|matrix\.x[124])|gfx942 ds_write_b128|gfx1201 ds_read_b128": "00112233",
     r"gfx(942|1100) ds_read_b128|gfx950 ds_read_b96": "01231032",
     "gfx950 ds_read_b128": "01101001",
+    r"sm_\d+a? (ld|st)\.global\.b(8|16|32|64|128|256)": "00000000",
 }
+# Global memory is one bank of sectors of 32 bytes: an access has one "turn" for each that it touches (documented).
 
 
 class Access(typing.NamedTuple):
@@ -192,6 +194,7 @@ class Access(typing.NamedTuple):
     width: int
     banks: int
     merges: bool  # whether neighbouring groups merge where their lanes read the same
+    word: int = 4
 
 
 def access_of(name):
@@ -205,6 +208,8 @@ def access_of(name):
     if "d2_" in name:  # ds_read2 has two addresses for each lane
         lanes = 128
     width = last_number // 8
+    if "global" in name:
+        return Access(groups, lanes, width, 1, merges=False, word=32)
     return Access(groups, lanes, width, banks, merges=width > 4 and "ld." in name)
 
 
@@ -234,7 +239,7 @@ def words_of(access, lane_starts):
     for lane, start in enumerate(lane_starts):
         if start >= 0:
             group = int(access.groups[lane // 4 % 8]) >> merged  # neighbouring groups merge, as measured
-            ends = range(start // 4, (start + access.width + 3) // 4)
+            ends = range(start // access.word, -(-(start + access.width) // access.word))
             words |= {(lane // 32 * 4 + group, word) for word in ends}
     return words
 
@@ -248,12 +253,14 @@ def reads_like_partner(lane_starts, step):
 def bank_turns(statement, _):
     """Lane l of access a starts at byte address(l + lanes a); all accesses take "turns", the worst takes "most"."""
     starts = column(statement.address.size, statement.address.stages)
-    in_shared = ((starts >= 0) & (starts < 2**32)).all()
-    turns = turns_of(statement.access, starts if in_shared else np.ones(1))  # one lane is no whole access
+    in_global = "global" in statement.access
+    in_memory = ((starts >= 0) & (starts < (2**61 if in_global else 2**32))).all()
+    turns = turns_of(statement.access, starts if in_memory else np.ones(1))  # one lane is no whole access
     require(turns, "these are no aligned addresses of whole accesses", size=statement.address.size)
     claimed, expected = [statement.turns, statement.most], [sum(turns), max(turns)]
     require(claimed == expected, "the turns are wrong", got=claimed, expected=expected)
-    return f"{len(turns)} accesses take {claimed[0]} turns, at most {claimed[1]} each"
+    does, what = ("touch", "sectors") if in_global else ("take", "turns")
+    return f"{len(turns)} accesses {does} {claimed[0]} {what}, at most {claimed[1]} each"
 
 
 PADDED = [["affine", [[48]], [0]]]  # cells of 48 bytes: separate and aligned for every access

@@ -131,7 +131,7 @@ def register_layout(layout: object, shape: tuple[int, ...], where: str) -> Table
         found = layout.array()
     elif is_written(layout) or isinstance(layout, Layout):
         with located(where):
-            value = read_written(layout, shape).layout if is_written(layout) else layout
+            value = read_written(layout, shape).layout
             numbers = tile_elements(value, shape)
         found = np.ravel_multi_index(np.unravel_index(numbers, shape, order="F"), shape)
     else:

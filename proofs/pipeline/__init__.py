@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from layoutalg.proofs.pipeline.building import Builder
     from layoutalg.proofs.pipeline.cycles import Throughput, event_graph, throughput
     from layoutalg.proofs.pipeline.decision import Proved, Refuted, verify
-    from layoutalg.proofs.pipeline.document import Barrier, Buffer, Op, Pipeline, Role
+    from layoutalg.proofs.pipeline.document import Barrier, Buffer, Pipeline, Role
+    from layoutalg.proofs.pipeline.ops import Op
     from layoutalg.proofs.pipeline.placement import Move, Step, below, join, path, placed
     from layoutalg.proofs.pipeline.transfers import Route, Transfer
 
@@ -18,7 +19,8 @@ __getattr__, __dir__ = door(
     __name__,
     {
         "layoutalg.proofs.pipeline.building": "Builder",
-        "layoutalg.proofs.pipeline.document": "Barrier Buffer Op Pipeline Role",
+        "layoutalg.proofs.pipeline.document": "Barrier Buffer Pipeline Role",
+        "layoutalg.proofs.pipeline.ops": "Op",
         "layoutalg.proofs.pipeline.decision": "Proved Refuted verify",
         "layoutalg.proofs.pipeline.cycles": "Throughput event_graph throughput",
         "layoutalg.proofs.pipeline.placement": "Move Step below join path placed",

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from layoutalg.proofs.pipeline.document import CHECK, Barrier, Buffer, Op, Pipeline, Role
+from layoutalg.proofs.pipeline.document import Barrier, Buffer, Pipeline, Role
+from layoutalg.proofs.pipeline.ops import CHECK, GROUPS, Op
 from layoutalg.proofs.pipeline.transfers import DRAINS, FILLS, Route, Transfer
 
 
@@ -64,48 +65,44 @@ class _Token:
         return names or tuple(self.ring.buffers)
 
 
-class Empty(_Token):
-    """A slot that nobody reads."""
+class _Fillable(_Token):
+    """A slot that can be filled."""
 
     __slots__ = ()
 
     def load(self, *names: str) -> InFlight:
         """Copy into these buffers by TMA, by default into all."""
-        return self._begin("load").load(*names)
+        return self._begun("load")._fill("tma_load", names)
 
     def write(self, *names: str) -> InFlight:
         """Write these buffers, by default all, with ordinary stores."""
-        return self._begin("write").write(*names)
+        return self._begun("write")._fill("write", names)
 
     def fill(self, *names: str) -> InFlight:
         """Fill these buffers, by default all, as their transfers say."""
-        return self._begin("fill").fill(*names)
+        token = self._begun("fill")
+        for name in self._buffers(names):
+            token = token._fill(self.ring.transfer(name, FILLS).primitive, (name,))
+        return token
 
-    def _begin(self, what: str) -> InFlight:
+    def _begun(self, what: str) -> InFlight:
+        if isinstance(self, InFlight):
+            return self
         self._use(what)
         return self.ring.token(InFlight(self.ring, self.role, begun=len(self.role.loop)))
 
 
+class Empty(_Fillable):
+    """A slot that nobody reads."""
+
+    __slots__ = ()
+
+
 @dataclass(eq=False, slots=True)
-class InFlight(_Token):
+class InFlight(_Fillable):
     """A slot that is filled; ``begun`` is the place of the first op in the loop."""
 
     begun: int = 0
-
-    def load(self, *names: str) -> InFlight:
-        """Copy into these buffers by TMA, by default into all."""
-        return self._fill("tma_load", names)
-
-    def write(self, *names: str) -> InFlight:
-        """Write these buffers, by default all, with ordinary stores."""
-        return self._fill("write", names)
-
-    def fill(self, *names: str) -> InFlight:
-        """Fill these buffers, by default all, as their transfers say."""
-        token = self
-        for name in self._buffers(names):
-            token = token._fill(self.ring.transfer(name, FILLS).primitive, (name,))
-        return token
 
     def _fill(self, kind: str, names: tuple[str, ...]) -> InFlight:
         self._use(kind)
@@ -193,13 +190,13 @@ class Full(_Token):
         self._use("release")
         CHECK.integer(behind, "behind", 0, 64)
         ops, last, to = self.role.loop, self.role.post, self.ring.reaches
+        self.ring.consumers.append(self.role.name)
         if "mma_arrive" in self.done:
             if behind or {*self.done} - {"mma_arrive", "fence"}:
                 raise CHECK.malformed("release", "must follow only reads that signal, of the same iteration", self.done)
             ops.append(Op("mma_arrive", bar=self.ring.empty, to=to))
-            self.ring.consumers.append(self.role.name)
             return
-        for kind, commit, wait in (("mma", "mma_commit", "mma_wait"), ("tma_store", "bulk_commit", "bulk_wait")):
+        for kind, (commit, wait) in GROUPS.items():
             if kind in self.done:
                 ops += [Op(commit), Op(wait, n=behind)]
                 last += [Op(wait)] * bool(behind)
@@ -207,7 +204,6 @@ class Full(_Token):
             ops.append(Op("proxy_fence"))
         ops.append(Op("arrive", bar=self.ring.empty, n=1, off=-behind, to=to))
         last += [Op("arrive", bar=self.ring.empty, n=1, off=-back, to=to) for back in range(behind, 0, -1)]
-        self.ring.consumers.append(self.role.name)
 
 
 Held = TypeVar("Held", bound=_Token)

@@ -8,9 +8,10 @@ from layoutalg.proofs.certify.certificate import Certificate
 from layoutalg.proofs.pipeline.graph import ENDLESS
 
 if TYPE_CHECKING:
-    from layoutalg.proofs.pipeline.document import Part, Pipeline
+    from layoutalg.proofs.pipeline.document import Pipeline
     from layoutalg.proofs.pipeline.graph import Event, Graph
     from layoutalg.proofs.pipeline.obligations import Shown
+    from layoutalg.proofs.pipeline.ops import Part
     from layoutalg.proofs.pipeline.proving import Proof
 
 
@@ -47,7 +48,7 @@ def turns(graph: Graph) -> dict[tuple[str, Part, int], int]:
     for role in graph.pipeline.roles:
         for part, place, op in role.ops():
             if op.flip:
-                index = op.off + role.trip * (part == "post") if op.idx_abs is None else op.idx_abs
+                index = op.index(role.trip * (part == "post"))
                 slots = dict(graph.pipeline.barriers)[op.bar].slots
                 turned[role.name, part, place] = (uses[role.name, part, place].shift - index) // slots - op.ph
     return turned

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from layoutalg.proofs.pipeline.document import COPIES, MOST_BYTES
 from layoutalg.proofs.pipeline.graph import ENDLESS, Graph, Instances, outside
+from layoutalg.proofs.pipeline.ops import COPIES, MOST_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +80,11 @@ def completed(graph: Graph, name: str) -> tuple[int, int] | Miscount:
             if not here:
                 continue
             latest = number
-            fault = _fault(graph, name, here, number, trips)
+            arrivals, expected, delivered = sums = _sums(graph, here)
+            fault = _fault(name, barrier.count, here, sums, number, trips)
             if fault is not None:
                 return fault
-            if number >= 0 and _completes(graph, barrier.count, here):
+            if number >= 0 and arrivals == barrier.count and expected == delivered:
                 whole.add(number)
         ends[trips] = max(whole, default=-1) + 1
         if any(number not in whole for number in numbers if 0 <= number < ends[trips]):
@@ -99,12 +100,13 @@ def completed(graph: Graph, name: str) -> tuple[int, int] | Miscount:
     return high, ENDLESS
 
 
-def _fault(graph: Graph, name: str, here: list[Instances], number: int, trips: int) -> Miscount | None:
-    """Return what is wrong with the counts of one phase."""
-    count = dict(graph.pipeline.barriers)[name].count
+def _fault(
+    name: str, count: int, here: list[Instances], sums: tuple[int, int, int], number: int, trips: int
+) -> Miscount | None:
+    """Return what is wrong with the counts of one phase, whose ops add up to these sums."""
     adds = [use for use in here if use.op.on_barrier]
     waits = [use for use in here if not use.op.on_barrier and number >= 0]
-    arrivals, expected, delivered = _sums(graph, adds)
+    arrivals, expected, delivered = sums
     told = f"{arrivals} arrival{'s' * (arrivals != 1)} for a count of {count}"
     if number < 0:
         return Miscount("ub", "a phase before the first", name, number, trips, adds[0]) if adds else None
@@ -124,20 +126,11 @@ def _sums(graph: Graph, uses: Iterable[Instances]) -> tuple[int, int, int]:
     """Return the arrivals of ops, and the bytes that they expect and deliver."""
     arrivals = expected = delivered = 0
     for use in uses:
-        arrivals += use.op.arrivals
-        if use.op.op in COPIES:
-            size = dict(graph.pipeline.buffers)[use.op.buf].bytes if use.op.bytes is None else use.op.bytes
-            if not size:
-                raise outside("no barrier knows when a copy of 0 bytes is done", str(use.op))
-            delivered += size
-        elif use.op.op != "wait":
-            expected += use.op.bytes or 0
+        came, size, copied = graph.pipeline.owed(use.op)
+        if use.op.op in COPIES and not copied:
+            raise outside("no barrier knows when a copy of 0 bytes is done", str(use.op))
+        arrivals, expected, delivered = arrivals + came, expected + size, delivered + copied
     return arrivals, expected, delivered
-
-
-def _completes(graph: Graph, count: int, uses: Iterable[Instances]) -> bool:
-    arrivals, expected, delivered = _sums(graph, uses)
-    return arrivals == count and expected == delivered
 
 
 def unwritten(graph: Graph, name: str) -> Miscount | None:
@@ -147,7 +140,7 @@ def unwritten(graph: Graph, name: str) -> Miscount | None:
     """
     uses = graph.uses.get(name, [])
     writes = [use for use in uses if use.writes]
-    reads = [use for use in uses if use not in writes]
+    reads = [use for use in uses if not use.writes]
     if not writes:
         return None
     for trips, numbers in cases(uses, graph.pipeline.least):
@@ -156,13 +149,10 @@ def unwritten(graph: Graph, name: str) -> Miscount | None:
         if any(filled[0] < number < filled[-1] and number not in filled for number in numbers if filled):
             raise outside(f"for N = {trips} some index is left out between two that are written", name)
         for number in numbers:
-            for read in reads:
-                if (
-                    number >= 0
-                    and number in read.numbers(trips)
-                    and not any(number in w.numbers(trips) for w in writes)
-                ):
-                    return Miscount("race", "a read of what nobody writes", name, number, trips, read)
+            if number >= 0 and number not in filled:
+                for read in reads:
+                    if number in read.numbers(trips):
+                        return Miscount("race", "a read of what nobody writes", name, number, trips, read)
     return None
 
 

@@ -11,24 +11,23 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from layoutalg.ground.errors import Diagnostic, RepresentabilityError
 from layoutalg.ground.record import Record
 from layoutalg.proofs.pipeline.certificate import turns
-from layoutalg.proofs.pipeline.document import CHECK, COPIES, GROUPED, MOST_SLOTS, OPS, SIGNALS, Op, Pipeline
-from layoutalg.proofs.pipeline.graph import Event, Graph, graph_of
+from layoutalg.proofs.pipeline.document import MOST_SLOTS, Pipeline
+from layoutalg.proofs.pipeline.graph import Graph, graph_of
+from layoutalg.proofs.pipeline.ops import CHECK, LATER, OPS
 from layoutalg.proofs.pipeline.proving import Proof, prove
 
 if TYPE_CHECKING:
     import networkx
 
-LATER: Final = (*COPIES, *GROUPED, *SIGNALS)
-"""Ops that go on behind the role that starts them."""
 Latency: TypeAlias = "int | float | Fraction | tuple[int | float | Fraction, int | float | Fraction]"
 """Time until an op is done; as a pair, also the time until its role goes on."""
-_Edge: TypeAlias = "tuple[int, int, int, Fraction]"
-"""Two events, the distance and the latency between them."""
+Edge: TypeAlias = "tuple[int, int, int, Fraction]"
+"""Two nodes, the distance and the latency between them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +101,7 @@ def throughput(pipeline: object, latencies: Mapping[str, Latency], policy: str =
     """
     proof = _proved(pipeline, policy)
     times = _Times(proof.graph.pipeline, latencies)
-    cycle, latency, distance = _critical(proof.graph, times)
+    cycle, latency, distance = critical(len(proof.graph.events), list(_recurring(proof.graph, times)))
     period = latency / max(1, distance)
     on_it = dict.fromkeys(name for name, phase in proof.graph.phases.items() if phase in cycle)
     depth, deeper = _enough(proof.graph, times, list(on_it), period)
@@ -152,7 +151,7 @@ class _Times:
     """Latencies of edges."""
 
     def __init__(self, pipeline: Pipeline, given: Mapping[str, Latency]) -> None:
-        places = [f"{role.name}.{part}[{place}]" for role in pipeline.roles for part, place, _ in role.ops()]
+        places = [role.where(part, place) for role in pipeline.roles for part, place, _ in role.ops()]
         self.pairs: dict[str, tuple[Fraction, Fraction]] = {}
         for name, latency in given.items():
             if name not in OPS and name not in places:
@@ -168,7 +167,7 @@ class _Times:
         event, then = graph.events[source], graph.events[target]
         if event.part == "phase":
             return Fraction(0)
-        op = _op(graph, event)
+        op = graph.op(event)
         place = f"{event.owner}.{event.part}[{event.place}]"
         name = place if place in self.pairs else op.op
         done, goes_on = self.pairs.get(name, (Fraction(0), Fraction(0)))
@@ -187,13 +186,7 @@ def _is_time(value: object) -> bool:
     return number and 0 <= value < float("inf")  # type: ignore[operator]
 
 
-def _op(graph: Graph, event: Event) -> Op:
-    role = next(role for role in graph.pipeline.roles if role.name == event.owner)
-    found: Op = getattr(role, event.part)[event.place]
-    return found
-
-
-def _recurring(graph: Graph, times: _Times) -> Iterator[_Edge]:
+def _recurring(graph: Graph, times: _Times) -> Iterator[Edge]:
     """Yield the edges of the part of an event graph that recurs, with their distances and latencies."""
     for number, event in graph:
         for after, distance in graph.steps[number] if not event.once else ():
@@ -201,26 +194,25 @@ def _recurring(graph: Graph, times: _Times) -> Iterator[_Edge]:
                 yield number, after, distance, times.edge(graph, number, after)
 
 
-def _critical(graph: Graph, times: _Times) -> tuple[list[int], Fraction, int]:
-    """Return the events of a cycle with the largest ratio of latency to distance, its latency and its distance.
+def critical(count: int, edges: list[Edge]) -> tuple[list[int], Fraction, int]:
+    """Return the nodes of a cycle with the largest ratio of latency to distance, its latency and its distance.
 
-    Starts from the ratio 0 and takes any cycle with a larger one until there is none.
+    Starts from the ratio 0 and takes any cycle with a larger one until there is none: nothing if no cycle takes time.
     """
-    edges = list(_recurring(graph, times))
     whole = math.lcm(*[latency.denominator for *_, latency in edges])
-    best: list[_Edge] = []
+    best: list[Edge] = []
     while True:
         latency = sum([edge[3] for edge in best], Fraction(0))
         distance = sum([edge[2] for edge in best])
         ratio = latency / max(1, distance) * whole
         slack = [ratio.numerator * d - int(time * whole) * ratio.denominator for _, _, d, time in edges]
-        cycle = _negative(len(graph.events), edges, slack)
+        cycle = _negative(count, edges, slack)
         if not cycle:
             return [source for source, *_ in best], latency, distance
         best = cycle
 
 
-def _negative(count: int, edges: list[_Edge], weights: list[int]) -> list[_Edge]:
+def _negative(count: int, edges: list[Edge], weights: list[int]) -> list[Edge]:
     """Return the edges of a cycle whose weights add up to less than 0, or nothing (Bellman and Ford)."""
     found, came = [0] * count, [-1] * count
     while True:
@@ -255,7 +247,7 @@ def _enough(graph: Graph, times: _Times, names: list[str], period: Fraction) -> 
             (name, replace(ring, slots=ring.slots + more * (name in names))) for name, ring in graph.pipeline.barriers
         ]
         deeper = graph_of(replace(graph.pipeline, barriers=tuple(rings)), turns(graph))
-        _, latency, distance = _critical(deeper, times)
+        _, latency, distance = critical(len(deeper.events), list(_recurring(deeper, times)))
         return latency / max(1, distance)
 
     low, high = 0, MOST_SLOTS - max([barriers[name].slots for name in names])
@@ -272,7 +264,7 @@ def _label(graph: Graph, number: int) -> str:
     event = graph.events[number]
     if event.part == "phase":
         return f"{event.owner} completes"
-    op = _op(graph, event)
+    op = graph.op(event)
     ends = " is done" * (event.what == "done" and op.op != "wait")
     ring = f" {op.buf or op.bar}" * bool(op.buf or op.bar)
     return f"{event.owner}.{event.part}[{event.place}] {op.op}{ring}{ends}"
@@ -289,6 +281,6 @@ def _told(graph: Graph, times: _Times, cycle: list[int]) -> Iterator[str]:
         event, then, earlier = (graph.events[one] for one in (number, after, before))
         if (then.owner, then.part, then.place) == (event.owner, event.part, event.place) and event.what == "start":
             continue  # the next event tells that it is done
-        ended = event.what == "done" and _op(graph, event).op in LATER and times.edge(graph, before, number)
+        ended = event.what == "done" and graph.op(event).op in LATER and times.edge(graph, before, number)
         if {then.owner, earlier.owner} != {event.owner} or times.edge(graph, number, after) or ended:
             yield _label(graph, number)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Final
 
 from layoutalg.ground import clock
 from layoutalg.ground.errors import BudgetError, Repair, RepresentabilityError
@@ -13,10 +13,12 @@ from layoutalg.ground.verdict import Refuted as Fails
 from layoutalg.proofs.certify.certificate import Certificate
 from layoutalg.proofs.pipeline import explore
 from layoutalg.proofs.pipeline.certificate import certificate
-from layoutalg.proofs.pipeline.document import CHECK, Pipeline
+from layoutalg.proofs.pipeline.document import Pipeline
 from layoutalg.proofs.pipeline.expansion import expanded
-from layoutalg.proofs.pipeline.explore import Machine, Run
+from layoutalg.proofs.pipeline.explore import Run
 from layoutalg.proofs.pipeline.kernels.recovery import recovered
+from layoutalg.proofs.pipeline.machine import Machine
+from layoutalg.proofs.pipeline.ops import CHECK
 from layoutalg.proofs.pipeline.proving import Gap, Proof, prove
 from layoutalg.proofs.pipeline.repairs import repairs
 from layoutalg.proofs.pipeline.resources import infeasible
@@ -63,13 +65,14 @@ class Refuted(Fails):
         """Single changes with which the pipeline is proved; looked for when they are read."""
         return repairs(*self.subject) if self.subject else ()
 
+    @property
+    def place(self) -> str:
+        """Where it goes wrong, as far as it is known."""
+        known = [(name, getattr(self, name)) for name in ("role", "barrier", "buffer", "slot", "phase")]
+        return ", ".join(f"{name} {value}" for name, value in (*known, ("N", self.trips)) if value not in ("", None))
+
     def __str__(self) -> str:
-        lines = [f"refuted       {self.kind}: {self.witness.get('what', '')}"]
-        place = [("role", self.role), ("barrier", self.barrier), ("buffer", self.buffer), ("slot", self.slot)]
-        place += [("phase", self.phase), ("N", self.trips)]
-        lines.append(
-            "  at          " + ", ".join(f"{name} {value}" for name, value in place if value not in ("", None))
-        )
+        lines = [f"refuted       {self.kind}: {self.witness.get('what', '')}", f"  at          {self.place}"]
         if self.kind == "deadlock" and not self.interleaving:
             lines.append("  run         before any event")
         if self.interleaving:
@@ -185,70 +188,50 @@ def refute(pipeline: Pipeline, policy: str, gap: Gap) -> tuple[Refuted | None, t
     pipeline = expanded(pipeline)
     wrong = gap.miscount
     run, tried = _run(pipeline, policy, wrong.trips if wrong else None)
-    where: _Where
+    events = () if run is None else tuple(map(run.machine.named, run.events))
+    slot: int | None
+    phase: int | None
     if wrong is not None and (run is None or wrong.kind == "tx_mismatch"):
-        slots = pipeline.rings[wrong.ring]
-        op = wrong.use.op
-        where = (wrong.use.role, op.bar, op.buf, wrong.number % slots, wrong.number // slots, wrong.trips)
-        return _refuted(wrong.kind, wrong.what, where, run, subject), tried
-    if run is None:
+        kind, what, role, op, trips = wrong.kind, wrong.what, wrong.use.role, wrong.use.op, wrong.trips
+        phase, slot = divmod(wrong.number, pipeline.rings[wrong.ring])
+    elif run is not None:
+        task, trips = run.violation.task, run.machine.trips
+        kind, what, role, op = run.violation.kind, run.violation.what, pipeline.roles[task.role].name, task.op
+        slot, phase = run.machine.slot(task), task.phase if op.bar else None
+    else:
         return None, tried
-    task = run.violation.task
-    if task is None:
-        nowhere = ("", "", "", None, None, run.machine.trips)
-        return _refuted(run.violation.kind, run.violation.what, nowhere, run, subject), tried
-    machine = run.machine
-    slot = machine.barriers[task.bar][1] if task.bar >= 0 else machine.slots[task.buf][1] if task.buf >= 0 else None
-    phase = task.phase if task.bar >= 0 else None
-    where = (pipeline.roles[task.role].name, task.op.bar, task.op.buf, slot, phase, machine.trips)
-    return _refuted(run.violation.kind, run.violation.what, where, run, subject), tried
-
-
-_Where: TypeAlias = "tuple[str, str, str, int | None, int | None, int | None]"
-"""Role, barrier, buffer, slot, phase, N."""
-
-
-def _refuted(kind: str, what: str, where: _Where, run: Run | None, subject: tuple[Pipeline, str]) -> Refuted:
-    role, barrier, buffer, slot, phase, trips = where
-    events = () if run is None else tuple([run.machine.named(event) for event in run.events])
-    return Refuted("runs", {"what": what}, kind, role, barrier, buffer, slot, phase, trips, events, subject, run)
+    return Refuted("runs", {"what": what}, kind, role, op.bar, op.buf, slot, phase, trips, events, subject, run), tried
 
 
 def _run(pipeline: Pipeline, policy: str, likely: int | None) -> tuple[Run | None, tuple[str, ...]]:
     """Return a run to a violation, the shortest where the states of all shorter ones are few."""
     least = pipeline.least
     slots = max(pipeline.rings.values(), default=1)
-    ops = [op for role in pipeline.roles for _, _, op in role.ops()]
-    lag = max([abs(op.off) + op.first + op.last + abs(op.idx_abs or 0) for op in ops], default=0)
+    lag = max([abs(op.off) + op.first + op.last + abs(op.idx_abs or 0) for op in pipeline.ops()], default=0)
     far = 2 * slots + lag + 3 + 2 * pipeline.reset
     tries = {least, least + 1, least + 2, slots, slots + 1, slots + 2, 2 * slots, 2 * slots + 1, far}
     tries |= set() if likely is None else {likely}
     for soft in (False, True):
-        budget = STATES
         for trips in sorted([trips for trips in tries if trips >= least]):
-            machine = Machine(pipeline, trips, policy)
+            machine = Machine(pipeline, trips, policy, soft)
             if sum(map(len, machine.tasks)) ** 2 > RUN_EVENTS * 100:
                 break
-            run = explore.delayed(machine, soft)
-            run = run or (None if soft else explore.delayed(machine, soft, signals_last=True))
+            run = explore.delayed(machine)
+            run = run or (None if soft else explore.delayed(machine, signals_last=True))
             if run is not None:
-                return _shorter(pipeline, policy, run, soft), ()
-        for trips in range(least, max(least, far) + 1):
-            run, budget = explore.shortest(Machine(pipeline, trips, policy), budget, soft)
-            if run is not None:
-                return run, ()
-            if not budget:
-                break
+                shorter, _ = _shortest(machine, trips)
+                return shorter or (run if run.violation.kind == "deadlock" else explore.pruned(run)), ()
+        run, trips = _shortest(Machine(pipeline, least, policy, soft), max(least, far))
+        if run is not None:
+            return run, ()
     return None, (f"runs with N up to {trips}",)
 
 
-def _shorter(pipeline: Pipeline, policy: str, run: Run, soft: bool) -> Run:
-    """Return the shortest run with the fewest iterations, if the states suffice, else the given one."""
+def _shortest(machine: Machine, most: int) -> tuple[Run | None, int]:
+    """Return the shortest run with the fewest iterations if the states suffice, and the last N tried."""
     budget = STATES
-    for trips in range(pipeline.least, run.machine.trips + 1):
-        found, budget = explore.shortest(Machine(pipeline, trips, policy), budget, soft)
-        if found is not None:
-            return found
-        if not budget:
+    for trips in range(machine.pipeline.least, most + 1):
+        found, budget = explore.shortest(Machine(machine.pipeline, trips, machine.policy, machine.soft), budget)
+        if found is not None or not budget:
             break
-    return run if run.violation.kind == "deadlock" else explore.pruned(run, soft)
+    return found, trips

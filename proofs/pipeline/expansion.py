@@ -14,7 +14,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from layoutalg.proofs.pipeline.document import CHECK, LANES, PARTS, Barrier, Buffer, Op, Part, Pipeline, Role
+from layoutalg.proofs.pipeline.document import LANES, Barrier, Buffer, Pipeline, Role
+from layoutalg.proofs.pipeline.ops import CHECK, PARTS, Op, Part
 
 
 def expanded(pipeline: Pipeline, *, together: bool = True) -> Pipeline:
@@ -76,7 +77,7 @@ def is_plain(pipeline: Pipeline) -> bool:
     """Return whether a pipeline says nothing that has to be expanded."""
     if pipeline.cluster > 1 or any(role.ctas or role.warps or role.registers for role in pipeline.roles):
         return False
-    return not any(op.reaches or op.is_named for role in pipeline.roles for _, _, op in role.ops())
+    return not any(op.reaches or op.is_named for op in pipeline.ops())
 
 
 def _together(pipeline: Pipeline) -> Pipeline:

@@ -18,12 +18,15 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 from layoutalg.ground.errors import Diagnostic, RepresentabilityError
-from layoutalg.proofs.pipeline.document import COPIES, GROUPED, GROUPS, SIGNALS, WRITES, Op, Part, Pipeline, Role
+from layoutalg.proofs.pipeline.document import Pipeline, Role
 from layoutalg.proofs.pipeline.expansion import expanded
+from layoutalg.proofs.pipeline.ops import COPIES, GROUPED, GROUPS, LATER, SIGNALS, WRITES, Op, Part
 
 ENDLESS: Final = 1 << 60
 What: TypeAlias = Literal["start", "done", "phase", "last"]
 Place: TypeAlias = "Part | Literal['phase']"
+Turns: TypeAlias = "Mapping[tuple[str, Part, int], int]"
+"""For waits with ``flip``, by role, part and place: the phases to add so that the parity fits (1 or -1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +150,21 @@ class Graph:
         self.tails.append([])
         return len(self.events) - 1
 
+    def link(self, part: Part, before: int, after: int) -> None:
+        """Let one event precede another of the same role and part, in loops of the same iteration."""
+        if part == "loop":
+            self.steps[before].append((after, 0))
+        elif part == "pre":
+            self.heads[before].append((0, after, 0))
+        else:
+            self.tails[before].append((0, False, after, 0))
+
+    def op(self, event: Event) -> Op:
+        """Return the op of an event of a role."""
+        role = next(role for role in self.pipeline.roles if role.name == event.owner)
+        found: Op = getattr(role, event.part)[event.place]
+        return found
+
     def __iter__(self) -> Iterator[tuple[int, Event]]:
         return enumerate(self.events)
 
@@ -156,12 +174,8 @@ def outside(reason: str, where: str) -> RepresentabilityError:
     return RepresentabilityError(Diagnostic("LA971", "outside of what can be proved for every N", (where,), reason))
 
 
-def graph_of(pipeline: Pipeline, turned: Mapping[tuple[str, Part, int], int]) -> Graph:
+def graph_of(pipeline: Pipeline, turned: Turns) -> Graph:
     """Return the graph.
-
-    Args:
-        pipeline: The pipeline.
-        turned: For waits with ``flip``, by role, part and place: the phases to add so that the parity fits (1 or -1).
 
     Raises: RepresentabilityError: LA971: an op has no shift from k.
     """
@@ -186,14 +200,11 @@ Ordered: TypeAlias = tuple[Part, int, Op, int, int]
 """An op of a role: part, place, op, and its first and last event."""
 
 
-def _add_op(
-    graph: Graph, role: Role, part: Part, place: int, op: Op, turned: Mapping[tuple[str, Part, int], int]
-) -> Ordered:
+def _add_op(graph: Graph, role: Role, part: Part, place: int, op: Op, turned: Turns) -> Ordered:
     """Add the events of an op and its use of a barrier or a buffer."""
     pipeline = graph.pipeline
-    where = f"{role.name}.{part}[{place}], {op}"
-    index = op.off if op.idx_abs is None else op.idx_abs
-    fixed = part == "pre" or op.idx_abs is not None
+    where = f"{role.where(part, place)}, {op}"
+    index, fixed = op.index(0), op.is_fixed(part)
     together = part == "loop" and fixed and op.op == "mma_write"
     if part == "loop" and fixed and (op.on_barrier or (op.op in WRITES and not together)):
         raise outside("an absolute index that every iteration adds to", where)
@@ -203,18 +214,13 @@ def _add_op(
             raise outside(f"an index after a loop that may run N{role.trip:+d} < 0 times", where)
         index += role.trip
         low = 0 if op.op == "wait" else max(0, -index)
-    if part == "loop" and (op.bar or op.buf) and op.op != "wait" and not fixed:
+    if part == "loop" and op.needs_index and not fixed:
         low = max(low, -index)  # an op with a negative index is left out
     start = graph.add(Event(role.name, part, place, "start", low, high))
     done = start
-    if op.op == "wait" or op.op in COPIES or op.op in GROUPED or op.op in SIGNALS:
+    if op.op == "wait" or op.op in LATER:
         done = graph.add(Event(role.name, part, place, "done", low, high))
-        if part == "loop":
-            graph.steps[start].append((done, 0))
-        elif part == "pre":
-            graph.heads[start].append((0, done, 0))
-        else:
-            graph.tails[start].append((0, False, done, 0))
+        graph.link(part, start, done)
     if op.op == "proxy_fence":
         graph.fences.add(start)
     least = max(0, low - high + 1)  # the N that run the op of a loop
@@ -286,14 +292,11 @@ def _groups(graph: Graph, role: Role, ops: list[Ordered]) -> None:
             for cover in waits:
                 needed = cover[2].n + 1 + before(read) - before(cover)  # commits between them, less whole iterations
                 match read[0], cover[0]:
-                    case "loop", "loop":
-                        if each:
-                            graph.steps[done].append((cover[3], max(0, -(-needed // each))))
-                        elif needed <= 0:
-                            graph.steps[done].append((cover[3], 0))
-                    case "pre", "pre":
+                    case "loop", "loop" if each:
+                        graph.steps[done].append((cover[3], max(0, -(-needed // each))))
+                    case ("loop", "loop") | ("pre", "pre") | ("post", "post"):
                         if needed <= 0:
-                            graph.heads[done].append((0, cover[3], 0))
+                            graph.link(read[0], done, cover[3])
                     case "pre", "loop":
                         needed -= whole
                         if each or needed <= 0:
@@ -303,9 +306,6 @@ def _groups(graph: Graph, role: Role, ops: list[Ordered]) -> None:
                         if each or needed <= 0:
                             back = max(1, -(-needed // each)) if each else 1
                             graph.tails[done].append((role.trip - back, True, cover[3], 0))
-                    case "post", "post":
-                        if needed <= 0:
-                            graph.tails[done].append((0, False, cover[3], 0))
 
 
 def _lasts(graph: Graph, role: Role) -> None:
@@ -333,17 +333,14 @@ def _signalled(graph: Graph, role: Role, read: Ordered, signal: Ordered) -> None
             graph.steps[done].append((end, far))
             if graph.events[end].low:  # the first ones are left out, and the next arrives after them too
                 graph.steps[done].append((end, far + 1))
-        case "pre", "pre":
+        case ("pre", "pre") | ("post", "post"):
             if read[1] < signal[1]:
-                graph.heads[done].append((0, end, 0))
+                graph.link(read[0], done, end)
         case "pre", "loop":
             graph.heads[done].append((0, end, graph.events[end].low))
             graph.tails[done].append((0, False, end, graph.events[end].high - 1))
         case "loop", "post":
             graph.tails[done].append((role.trip - 1, True, end, 0))
-        case "post", "post":
-            if read[1] < signal[1]:
-                graph.tails[done].append((0, False, end, 0))
 
 
 def _to_phase(graph: Graph, use: Instances, phase: int) -> None:

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from layoutalg.ground import clock
-from layoutalg.proofs.pipeline.document import COPIES, GENERIC
 from layoutalg.proofs.pipeline.graph import ENDLESS, Graph, Instances
+from layoutalg.proofs.pipeline.ops import ARRIVES, GENERIC
 from layoutalg.proofs.pipeline.paths import Frame, Step, ends_frame, fixed_frame, numbers_frame, path
 
 FARTHEST_END = 64
@@ -76,23 +76,52 @@ class Shown:
     steps: tuple[Step, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Ring:
+    """A barrier or a buffer with the ops on it, and what they owe each other."""
+
+    graph: Graph
+    name: str
+    slots: int
+
+    @property
+    def uses(self) -> list[Instances]:
+        return self.graph.uses.get(self.name, [])
+
+    def order(
+        self,
+        what: str,
+        first: End,
+        second: End,
+        use: Instances,
+        *,
+        apart: int = 0,
+        kind: str = "race",
+        fence: bool = False,
+    ) -> Obligation:
+        """Return that the first comes before the second of the number ``apart`` more."""
+        return Obligation(kind, what, self.name, first, second, apart, use, fence)
+
+    def start(self, use: Instances) -> End:
+        return self._end(use, use.start)
+
+    def done(self, use: Instances) -> End:
+        return self._end(use, use.done)
+
+    def _end(self, use: Instances, event: int) -> End:
+        known = self.graph.events[event]
+        if known.what == "last":
+            return End("post", event, use.shift, use.low, 0, ENDLESS, True)
+        ends = (known.low, known.high - 1) if use.part == "loop" and use.fixed else (0, 0)
+        return End(use.part, event, use.shift, use.low, use.high, ENDLESS, use.fixed, *ends)
+
+
 def obligations(graph: Graph, policy: str) -> Iterator[Obligation]:
     """Yield all obligations."""
     for name, barrier in graph.pipeline.barriers:
-        phase = graph.events[graph.phases[name]]
-        phases = End("phase", graph.phases[name], 0, phase.low, phase.high, phase.most)
-        for use in graph.uses.get(name, ()):
-            starts, ends = _end(graph, use, use.start), _end(graph, use, use.done)
-            if use.op.on_barrier:
-                what = "meets an earlier phase than its own"
-                yield Obligation("ub", what, name, phases, starts, barrier.slots, use)
-            else:
-                what = "may pass by the parity of an earlier phase"
-                yield Obligation("ub", what, name, phases, starts, barrier.slots, use)
-                what = "may still wait when the next phase completes"
-                yield Obligation("ub", what, name, ends, phases, barrier.slots, use)
+        yield from _phases(_Ring(graph, name, barrier.slots))
     for name, buffer in graph.pipeline.buffers:
-        yield from _accesses(graph, name, buffer.slots, policy)
+        yield from _accesses(_Ring(graph, name, buffer.slots), policy)
 
 
 def alternatives(graph: Graph) -> Iterator[list[Obligation]]:
@@ -102,28 +131,28 @@ def alternatives(graph: Graph) -> Iterator[list[Obligation]]:
     directly starts before that, or after a proxy fence. Of an ``mma_write`` and another write of its index one is done
     before the other starts.
     """
-    for name, _ in graph.pipeline.buffers:
-        uses = graph.uses.get(name, ())
-        for one, other in itertools.combinations([use for use in uses if use.writes], 2):
+    for name, buffer in graph.pipeline.buffers:
+        ring = _Ring(graph, name, buffer.slots)
+        for one, other in itertools.combinations([use for use in ring.uses if use.writes], 2):
             if "mma_write" in (one.op.op, other.op.op) and not in_order(one, other):
-                yield [_apart(graph, name, *pair) for pair in ((one, other), (other, one))]
-        for write in [use for use in uses if use.writes and use.op.op in GENERIC]:
-            for copy in [use for use in uses if use.copies]:
+                what = "may meet another write of its index"
+                pairs = (one, other), (other, one)
+                yield [ring.order(what, ring.done(before), ring.start(after), after) for before, after in pairs]
+        for write in [use for use in ring.uses if use.writes and use.op.op in GENERIC]:
+            for copy in [use for use in ring.uses if use.copies]:
                 what = "overwrites a generic write of its index with no proxy fence in between"
-                first, second = _end(graph, copy, copy.start), _end(graph, write, write.start)
-                after = _end(graph, write, write.done), _end(graph, copy, copy.start)
                 yield [
-                    Obligation("race", what, name, first, second, 0, copy),
-                    Obligation("race", what, name, *after, 0, copy, True),
+                    ring.order(what, ring.start(copy), ring.start(write), copy),
+                    ring.order(what, ring.done(write), ring.start(copy), copy, fence=True),
                 ]
-    for name, _ in graph.pipeline.barriers:
-        uses = graph.uses.get(name, ())
-        arrivals = [use for use in uses if use.op.on_barrier and use.op.op not in ("expect", *COPIES)]
-        for use in uses:
+    for name, barrier in graph.pipeline.barriers:
+        ring = _Ring(graph, name, barrier.slots)
+        arrivals = [use for use in ring.uses if use.op.op in ARRIVES]
+        for use in ring.uses:
             if use.op.op == "expect":
                 what = "its phase may complete before it"
                 yield [
-                    Obligation("ub", what, name, _end(graph, use, use.start), _end(graph, other, other.start), 0, use)
+                    ring.order(what, ring.start(use), ring.start(other), use, kind="ub")
                     for other in arrivals
                     if other.part == use.part and other.low <= use.low and other.high >= use.high
                 ]
@@ -134,71 +163,43 @@ def in_order(one: Instances, other: Instances) -> bool:
     return one.op.op == other.op.op == "mma_write" and one.role == other.role
 
 
-def _apart(graph: Graph, name: str, one: Instances, other: Instances) -> Obligation:
-    """Return that a write of an index is done before another one starts."""
-    what = "may meet another write of its index"
-    return Obligation("race", what, name, _end(graph, one, one.done), _end(graph, other, other.start), 0, other)
+def _phases(ring: _Ring) -> Iterator[Obligation]:
+    """Yield what the ops on a barrier owe its phases."""
+    phase = ring.graph.events[ring.graph.phases[ring.name]]
+    phases = End("phase", ring.graph.phases[ring.name], 0, phase.low, phase.high, phase.most)
+    for use in ring.uses:
+        adds = use.op.on_barrier
+        what = "meets an earlier phase than its own" if adds else "may pass by the parity of an earlier phase"
+        yield ring.order(what, phases, ring.start(use), use, apart=ring.slots, kind="ub")
+        if not adds:
+            what = "may still wait when the next phase completes"
+            yield ring.order(what, ring.done(use), phases, use, apart=ring.slots, kind="ub")
 
 
-def _end(graph: Graph, use: Instances, event: int) -> End:
-    known = graph.events[event]
-    if known.what == "last":
-        return End("post", event, use.shift, use.low, 0, ENDLESS, True)
-    ends = (known.low, known.high - 1) if use.part == "loop" and use.fixed else (0, 0)
-    return End(use.part, event, use.shift, use.low, use.high, ENDLESS, use.fixed, *ends)
-
-
-def _accesses(graph: Graph, name: str, slots: int, policy: str) -> Iterator[Obligation]:
+def _accesses(ring: _Ring, policy: str) -> Iterator[Obligation]:
     """Yield what the reads and writes of a buffer owe each other."""
-    uses = graph.uses.get(name, [])
-    writes = [use for use in uses if use.writes]
-    reads = [use for use in uses if use not in writes]
-    unfenced = name in graph.pipeline.unfenced
+    writes = [use for use in ring.uses if use.writes]
+    reads = [use for use in ring.uses if not use.writes]
     for write in writes:
         generic = write.op.op in GENERIC
         for read in reads:
-            fence = generic and read.op.op not in GENERIC and not unfenced
-            what = "may read before the write of its index is done"
-            yield Obligation("race", what, name, _end(graph, write, write.done), _end(graph, read, read.start), 0, read)
-            if fence:
+            written, starts = ring.done(write), ring.start(read)
+            yield ring.order("may read before the write of its index is done", written, starts, read)
+            if generic and read.op.op not in GENERIC and ring.name not in ring.graph.pipeline.unfenced:
                 what = "reads a generic write with no proxy fence in between"
-                yield Obligation(
-                    "race", what, name, _end(graph, write, write.done), _end(graph, read, read.start), 0, read, True
-                )
-            what = "may overwrite what is still to be read"
-            yield Obligation(
-                "race", what, name, _end(graph, read, read.done), _end(graph, write, write.start), slots, write
-            )
+                yield ring.order(what, written, starts, read, fence=True)
+            freed, again = ring.done(read), ring.start(write)
+            yield ring.order("may overwrite what is still to be read", freed, again, write, apart=ring.slots)
             if write.copies and read.op.op == "read" and policy == "strict":
                 what = "overwrites after a generic read with no proxy fence in between"
-                yield Obligation(
-                    "race",
-                    what,
-                    name,
-                    _end(graph, read, read.done),
-                    _end(graph, write, write.start),
-                    slots,
-                    write,
-                    True,
-                )
+                yield ring.order(what, freed, again, write, apart=ring.slots, fence=True)
         for other in writes:
-            what = "may overwrite a slot that is still written"
-            before = write.start if in_order(write, other) else write.done
-            yield Obligation(
-                "race", what, name, _end(graph, write, before), _end(graph, other, other.start), slots, other
-            )
+            before = ring.start(write) if in_order(write, other) else ring.done(write)
+            again = ring.start(other)
+            yield ring.order("may overwrite a slot that is still written", before, again, other, apart=ring.slots)
             if generic and other.copies:
                 what = "overwrites a generic write with no proxy fence in between"
-                yield Obligation(
-                    "race",
-                    what,
-                    name,
-                    _end(graph, write, write.done),
-                    _end(graph, other, other.start),
-                    slots,
-                    other,
-                    True,
-                )
+                yield ring.order(what, ring.done(write), again, other, apart=ring.slots, fence=True)
 
 
 def show(graph: Graph, obligation: Obligation) -> list[Shown] | None:

@@ -62,23 +62,23 @@ def path(graph: Graph, frame: Frame, source: Step, target: Step, fence: bool = F
     while queue:
         state = queue.popleft()
         event, at, fenced = state
+        once = events[event].once
         found: list[Step] = [(after, at + far) for after, far in steps[event]]
         if frame.heads:
-            found += [(after, y) for x, after, y in graph.heads[event] if events[event].once or x == at]
-        if frame.heads and frame.tails is None and events[event].once:
-            found += [(after, y) for _, _, after, y in graph.tails[event] if events[after].once]
+            found += [(after, y) for x, after, y in graph.heads[event] if once or x == at]
         if frame.tails is not None:
             for x, below, after, y in graph.tails[event]:
-                here = events[event].once or (at - frame.tails <= x if below else at - frame.tails == x)
-                if here:
+                if once or (at - frame.tails <= x if below else at - frame.tails == x):
                     found.append((after, y if events[after].once else y + frame.tails))
+        elif frame.heads and once:
+            found += [(after, y) for _, _, after, y in graph.tails[event] if events[after].once]
         if frame.heads:
             found += [(after, 0) for before, after in graph.crossings if before == event]
         for after, y in found:
-            if not lowest <= y <= highest or not exists(graph, frame, after, y):
+            if not lowest <= y <= highest:
                 continue
             seen = (after, y, fenced or (fence and after in graph.fences))
-            if seen in came:
+            if seen in came or not exists(graph, frame, after, y):
                 continue
             came[seen] = state
             if (after, y) == goal and (seen[2] or not fence):

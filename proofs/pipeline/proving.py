@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Final, TypeAlias
+from typing import Final
 
 from layoutalg.ground.errors import RepresentabilityError
 from layoutalg.proofs.pipeline.counting import Miscount, completed, left_running, unwritten
-from layoutalg.proofs.pipeline.document import Part, Pipeline
+from layoutalg.proofs.pipeline.document import Pipeline
 from layoutalg.proofs.pipeline.expansion import expanded
-from layoutalg.proofs.pipeline.explore import Machine
-from layoutalg.proofs.pipeline.graph import Graph, Instances, graph_of
+from layoutalg.proofs.pipeline.graph import Graph, Instances, Turns, graph_of
+from layoutalg.proofs.pipeline.machine import Machine
 from layoutalg.proofs.pipeline.obligations import Obligation, Shown, alternatives, obligations, show
 from layoutalg.proofs.pipeline.schedule import times
 
 TURNED: Final = 4
 """waits with ``flip``: the most for which both readings are tried"""
-
-Turns: TypeAlias = "dict[tuple[str, Part, int], int]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +76,7 @@ def _carried(pipeline: Pipeline) -> Pipeline | None:
     return replace(pipeline, reset=0)
 
 
-def _prove(pipeline: Pipeline, policy: str, turned: Mapping[tuple[str, Part, int], int]) -> Proof | Gap:
+def _prove(pipeline: Pipeline, policy: str, turned: Turns) -> Proof | Gap:
     graph = graph_of(pipeline, turned)
     for name, barrier in pipeline.barriers:
         found = completed(graph, name)
@@ -132,7 +130,7 @@ def _stores_left(pipeline: Pipeline) -> bool:
     if not roles:
         return False
     pipeline = replace(pipeline, roles=roles)
-    ops = [op for role in roles for _, _, op in role.ops()]
+    ops = pipeline.ops()
     open_ = max([op.n for op in ops if op.op == "bulk_wait"], default=0)
     far = open_ + max([abs(op.off) + op.first + op.last for op in ops]) + max(abs(role.trip) for role in roles)
     for trips in range(pipeline.least, pipeline.least + far + 3):

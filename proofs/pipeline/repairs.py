@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 from layoutalg.ground.errors import Repair
-from layoutalg.proofs.pipeline.document import COPIES, GROUPS, Op, Pipeline, Role
+from layoutalg.proofs.pipeline.document import Pipeline, Role
 from layoutalg.proofs.pipeline.expansion import ranks, senders
+from layoutalg.proofs.pipeline.ops import COPIES, GROUP_WAITS, GROUPS, Op, Part
 from layoutalg.proofs.pipeline.proving import Proof, prove
 
 MOST = 3
@@ -34,56 +35,72 @@ def repairs(pipeline: Pipeline, policy: str) -> tuple[Repair, ...]:
     return tuple(found)
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """An op of a pipeline."""
+
+    pipeline: Pipeline
+    role: Role
+    part: Part
+    place: int
+    op: Op
+
+    def __str__(self) -> str:
+        return f"{self.role.where(self.part, self.place)}, {self.op}"
+
+    def put(self, *ops: Op) -> Pipeline:
+        """Return the pipeline with other ops in its place."""
+        old = self.role.part(self.part)
+        return _put(self.pipeline, _part(self.role, self.part, (*old[: self.place], *ops, *old[self.place + 1 :])))
+
+    def replaced(self, **entries: Any) -> Pipeline:
+        """Return the pipeline with other entries of this op."""
+        return self.put(replace(self.op, **entries))
+
+
 def _changes(pipeline: Pipeline) -> Iterator[tuple[str, str, Pipeline]]:
     """Yield (what to do, where, the changed pipeline)."""
-    places = [(role, part, place, op) for role in pipeline.roles for part, place, op in role.ops()]
-    for role, part, place, op in places:
-        where = f"{role.name}.{part}[{place}], {op}"
+    places = [_Place(pipeline, role, *one) for role in pipeline.roles for one in role.ops()]
+    for one in places:
+        op = one.op
         if op.flip:
-            yield "use the plain parity", where, _with(pipeline, role, part, place, [replace(op, flip=False)])
-        if part == "loop" and op.idx_abs is not None and not role.threads_of:
-            yield "follow the iteration", where, _with(pipeline, role, part, place, [replace(op, idx_abs=None)])
-        if op.op.endswith("_wait"):
+            yield "use the plain parity", str(one), one.replaced(flip=False)
+        if one.part == "loop" and op.idx_abs is not None and not one.role.threads_of:
+            yield "follow the iteration", str(one), one.replaced(idx_abs=None)
+        if op.op in GROUP_WAITS:
             for least in range(op.n - 1, -1, -1):
                 told = f"leave at most {least} open" if least else "wait for all groups"
-                yield told, where, _with(pipeline, role, part, place, [replace(op, n=least)])
-    yield from _bytes(pipeline)
+                yield told, str(one), one.replaced(n=least)
+    for one in places:
+        yield from _bytes(one)
     yield from _counts(pipeline)
-    for role, part, place, op in places:
-        at = f"{role.name}.{part}, before {op}"
-        fence = [Op("proxy_fence"), op]
-        if op.op in ("arrive", *COPIES, "tma_store", "mma"):
-            yield "fence the proxies", at, _with(pipeline, role, part, place, fence)
-        if op.op == "read" and op.buf in pipeline.registers:
-            yield "wait for all groups", at, _with(pipeline, role, part, place, [Op("mma_wait"), op])
-    for role, part, place, op in places:
-        if op.op == "arrive":
-            without = _with(pipeline, role, part, place, [])
-            later = next(one for one in without.roles if one.name == role.name)
-            ops = getattr(later, part)
-            for after in range(place + 1, len(ops) + 1):
-                where = f"{role.name}.{part}: {op} after {ops[after - 1]}"
-                yield "arrive later", where, _put(without, _part(later, part, (*ops[:after], op, *ops[after:])))
-    for role, part, place, op in places:
-        if op.op == "arrive" and op.idx_abs is None:
-            for step in (-1, 1):
-                moved = replace(op, off=op.off + step)
-                where = f"{role.name}.{part}[{place}], {op}"
-                yield f"arrive for {moved.bar}{moved.at}", where, _with(pipeline, role, part, place, [moved])
-    for role, part, place, op in places:
-        if op.bar:
-            for step in (-1, 1):
-                where = f"{role.name}.{part}[{place}], {op}"
-                changed = _with(pipeline, role, part, place, [replace(op, ph=op.ph + step)])
-                yield f"use phase {op.ph + step}", where, changed
+    for one in places:
+        at = f"{one.role.name}.{one.part}, before {one.op}"
+        if one.op.op in ("arrive", *COPIES, "tma_store", "mma"):
+            yield "fence the proxies", at, one.put(Op("proxy_fence"), one.op)
+        if one.op.op == "read" and one.op.buf in pipeline.registers:
+            yield "wait for all groups", at, one.put(Op("mma_wait"), one.op)
+    arrivals = [one for one in places if one.op.op == "arrive"]
+    for one in arrivals:
+        ops = one.role.part(one.part)
+        for after in range(one.place + 1, len(ops)):
+            later = (*ops[: one.place], *ops[one.place + 1 : after + 1], one.op, *ops[after + 1 :])
+            where = f"{one.role.name}.{one.part}: {one.op} after {ops[after]}"
+            yield "arrive later", where, _put(pipeline, _part(one.role, one.part, later))
+    for one in arrivals:
+        if one.op.idx_abs is None:
+            for off in (one.op.off - 1, one.op.off + 1):
+                yield f"arrive for {one.op.bar}{replace(one.op, off=off).at}", str(one), one.replaced(off=off)
+    for one in places:
+        if one.op.bar:
+            for phase in (one.op.ph - 1, one.op.ph + 1):
+                yield f"use phase {phase}", str(one), one.replaced(ph=phase)
     for role in pipeline.roles:
         if role.trip:
             yield "run as often as the others", role.name, _put(pipeline, replace(role, trip=0))
-    for role, part, place, op in places:
-        if pipeline.cluster > 1 and op.op in ("arrive", "mma_arrive") and len(ranks(op, 0)) < pipeline.cluster:
-            where = f"{role.name}.{part}[{place}], {op}"
-            everywhere = replace(op, to=(tuple(range(pipeline.cluster)),))
-            yield "arrive in all CTAs", where, _with(pipeline, role, part, place, [everywhere])
+    for one in places:
+        if one.op.op in ("arrive", "mma_arrive") and len(ranks(one.op, 0)) < pipeline.cluster:
+            yield "arrive in all CTAs", str(one), one.replaced(to=(tuple(range(pipeline.cluster)),))
     yield from _missing(pipeline)
     for place, (name, buffer) in enumerate(pipeline.buffers):
         if buffer.slots < pipeline.stages:
@@ -93,28 +110,17 @@ def _changes(pipeline: Pipeline) -> Iterator[tuple[str, str, Pipeline]]:
     yield "add a stage", f"{pipeline.stages + 1} stages", _deeper(pipeline)
 
 
-def _bytes(pipeline: Pipeline) -> Iterator[tuple[str, str, Pipeline]]:
+def _bytes(one: _Place) -> Iterator[tuple[str, str, Pipeline]]:
     """Yield expectations of what the copies of a role on the same barrier deliver."""
-    sizes = {name: buffer.bytes for name, buffer in pipeline.buffers}
-    for role in pipeline.roles:
-        for part, place, op in role.ops():
-            if op.op in ("expect", "arrive_tx", "arrive"):
-                ops = getattr(role, part)
-                copies = [one for one in ops if one.op in COPIES and one.bar == op.bar]
-                size = {one: sizes[one.buf] if one.bytes is None else one.bytes for one in copies}
-                total = sum([senders(pipeline, role, one) * size[one] for one in copies])
-                where = f"{role.name}.{part}[{place}], {op}"
-                if not total:
-                    continue
-                if op.op == "arrive" and op.n == 1:
-                    changed = replace(op, op="arrive_tx", n=0, bytes=total)
-                    yield f"expect {total} bytes", where, _with(pipeline, role, part, place, [changed])
-                elif op.op == "expect":
-                    changed = replace(op, op="arrive_tx", bytes=total)
-                    yield f"expect {total} bytes and arrive", where, _with(pipeline, role, part, place, [changed])
-                if op.op != "arrive":
-                    changed = replace(op, bytes=total)
-                    yield f"expect {total} bytes", where, _with(pipeline, role, part, place, [changed])
+    if one.op.op in ("expect", "arrive_tx", "arrive"):
+        copies = [copy for copy in one.role.part(one.part) if copy.op in COPIES and copy.bar == one.op.bar]
+        total = sum([senders(one.pipeline, one.role, copy) * one.pipeline.size(copy) for copy in copies])
+        if total and one.op.op == "arrive" and one.op.n == 1:
+            yield f"expect {total} bytes", str(one), one.replaced(op="arrive_tx", n=0, bytes=total)
+        if total and one.op.op == "expect":
+            yield f"expect {total} bytes and arrive", str(one), one.replaced(op="arrive_tx", bytes=total)
+        if total and one.op.op != "arrive":
+            yield f"expect {total} bytes", str(one), one.replaced(bytes=total)
 
 
 def _counts(pipeline: Pipeline) -> Iterator[tuple[str, str, Pipeline]]:
@@ -139,14 +145,10 @@ def _missing(pipeline: Pipeline) -> Iterator[tuple[str, str, Pipeline]]:
             if any(op.op == kind for _, _, op in role.ops()):
                 more += [Op(commit), Op(wait)]
         for op in more:
-            yield (
-                "add an op",
-                f"{op} at the end of {role.name}.loop",
-                _put(pipeline, replace(role, loop=(*role.loop, op))),
-            )
             last = replace(op, off=-1) if op.bar else op
-            detail = f"{last} at the end of {role.name}.post"
-            yield "add an op", detail, _put(pipeline, replace(role, post=(*role.post, last)))
+            for part, added in (("loop", op), ("post", last)):
+                made = _part(role, part, (*getattr(role, part), added))
+                yield "add an op", f"{added} at the end of {role.name}.{part}", _put(pipeline, made)
         for name, _ in pipeline.barriers:
             for phase in (0, -1):
                 op = Op("wait", bar=name, ph=phase)
@@ -156,16 +158,10 @@ def _missing(pipeline: Pipeline) -> Iterator[tuple[str, str, Pipeline]]:
 
 def _deeper(pipeline: Pipeline) -> Pipeline:
     """Return the pipeline with one more slot in every ring of the default depth."""
-    stages = pipeline.stages + 1
-    barriers = [(name, replace(one, slots=one.slots + (one.slots == stages - 1))) for name, one in pipeline.barriers]
-    buffers = [(name, replace(one, slots=one.slots + (one.slots == stages - 1))) for name, one in pipeline.buffers]
-    return replace(pipeline, stages=stages, barriers=tuple(barriers), buffers=tuple(buffers))
-
-
-def _with(pipeline: Pipeline, role: Role, part: str, place: int, ops: list[Op]) -> Pipeline:
-    """Return the pipeline with other ops at one place."""
-    old = getattr(role, part)
-    return _put(pipeline, _part(role, part, (*old[:place], *ops, *old[place + 1 :])))
+    stages = pipeline.stages
+    barriers = [(name, replace(one, slots=one.slots + (one.slots == stages))) for name, one in pipeline.barriers]
+    buffers = [(name, replace(one, slots=one.slots + (one.slots == stages))) for name, one in pipeline.buffers]
+    return replace(pipeline, stages=stages + 1, barriers=tuple(barriers), buffers=tuple(buffers))
 
 
 def _part(role: Role, part: str, ops: tuple[Op, ...]) -> Role:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cache
 
-from layoutalg.proofs.pipeline.document import LANES, MOST_BYTES, Pipeline, Role
+from layoutalg.proofs.pipeline.document import LANES, Pipeline, Role
+from layoutalg.proofs.pipeline.ops import MOST_BYTES
 from layoutalg.targets.registry import lookup
 from layoutalg.targets.target_model import LIMITS
 
-GROUP = 4
-"""warps: a warpgroup, which sets its registers together (PTX ISA 9.1, 9.7.19.5)"""
+WARPGROUP = 4
+"""warps: that multiply and set their registers together (PTX ISA 9.1, 9.7.15 and 9.7.19.5)"""
+BARRIER_BYTES = 8
 
 
 def infeasible(pipeline: Pipeline, target: str) -> tuple[str, str] | None:
@@ -25,9 +27,9 @@ def _exceeded(pipeline: Pipeline, target: str) -> Iterator[tuple[str, str]]:
     for name, barrier in pipeline.barriers:
         if not 1 <= barrier.count <= MOST_BYTES:
             yield f"{barrier.count} arrivals per phase; a barrier counts 1 to {MOST_BYTES}", name
-    has = _limits(lookup(target).arch)
+    has = limits_of(lookup(target).arch)
     total = sum([ring.slots * ring.bytes for name, ring in pipeline.buffers if name not in pipeline.unfenced])
-    total += sum([8 * ring.slots for _, ring in pipeline.barriers])
+    total += sum([BARRIER_BYTES * ring.slots for _, ring in pipeline.barriers])
     most = lookup(target).shared_kib[0] * 1024
     if total > most:
         yield f"{total} bytes of shared memory; a block of {target} has {most}", ""
@@ -47,7 +49,7 @@ def _exceeded(pipeline: Pipeline, target: str) -> Iterator[tuple[str, str]]:
     if pipeline.threads > has["threads_per_block"]:
         yield f"{pipeline.threads} threads; a block of {target} has {has['threads_per_block']}", ""
     named = has.get("named_barriers", 0)
-    numbers = [op.id for role in pipeline.roles for _, _, op in role.ops() if op.is_named and op.id >= named]
+    numbers = [op.id for op in pipeline.ops() if op.is_named and op.id >= named]
     if numbers:
         yield f"named barrier {numbers[0]}; a block of {target} has {named}, from 0 on", ""
     if any(role.registers for role in pipeline.roles):
@@ -55,7 +57,7 @@ def _exceeded(pipeline: Pipeline, target: str) -> Iterator[tuple[str, str]]:
 
 
 @cache
-def _limits(arch: str) -> Mapping[str, int]:
+def limits_of(arch: str) -> Mapping[str, int]:
     """Return the limits of a target that are numbers."""
     return {name: fact.value for name, fact in LIMITS[arch].items() if isinstance(fact.value, int)}
 
@@ -76,9 +78,9 @@ def _registers(pipeline: Pipeline, target: str, has: Mapping[str, int]) -> Itera
             yield f"registers set by a role, but {unknown[0]} states no warps"
             return
         for first, group in _groups(roles):
-            if len({role.registers for role in group}) > 1 or (first + GROUP > sum([role.warps for role in roles])):
+            if len({role.registers for role in group}) > 1 or (first + WARPGROUP > sum([role.warps for role in roles])):
                 names = ", ".join(dict.fromkeys(role.name for role in group))
-                warps = f"warps {first} to {first + GROUP - 1}"
+                warps = f"warps {first} to {first + WARPGROUP - 1}"
                 yield f"registers set by {names}; {warps} are no warpgroup that sets one number together"
         launched = min(has["registers_per_block"] // pipeline.threads, most) // step * step
         asked = sum([role.warps * (role.registers or launched) for role in roles]) * has["lanes"]
@@ -90,7 +92,7 @@ def _registers(pipeline: Pipeline, target: str, has: Mapping[str, int]) -> Itera
 def _groups(roles: list[Role]) -> Iterator[tuple[int, list[Role]]]:
     """Yield the first warp and the roles of the warps of each warpgroup in which some role sets its registers."""
     warps = [role for role in roles for _ in range(role.warps)]
-    for first in range(0, len(warps), GROUP):
-        group = warps[first : first + GROUP]
+    for first in range(0, len(warps), WARPGROUP):
+        group = warps[first : first + WARPGROUP]
         if any(role.registers for role in group):
             yield first, group

@@ -9,45 +9,45 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
 from layoutalg.ground.record import Checked
 from layoutalg.proofs.dtypes import element_type
-from layoutalg.proofs.pipeline.document import CHECK, GROUPS, MOST_CTAS
+from layoutalg.proofs.pipeline.ops import CHECK, COPIES, GENERIC, GROUPED, MOST_CTAS, SIGNALS
 from layoutalg.proofs.tile_map import extents_of, layout_of
 
 Space: TypeAlias = Literal["global", "shared", "registers", "accumulator"]
 Proxy: TypeAlias = Literal["generic", "async"]
 
 
-@dataclass(frozen=True, slots=True)
-class Primitive(Checked, code="LA970"):
-    """An op that moves a tile: from where to where, by which proxy, and how its end can be told, by default first."""
-
-    source: Space
-    target: Space
-    proxy: Proxy
-    protocols: tuple[str, ...]
-
-
-PRIMITIVES: Final = {
-    "tma_load": Primitive("global", "shared", "async", ("mbarrier",)),
-    "cp_async": Primitive("global", "shared", "generic", ("group", "mbarrier")),
-    "write": Primitive("registers", "shared", "generic", ("program",)),
-    "read": Primitive("shared", "registers", "generic", ("program",)),
-    "dsmem_copy": Primitive("shared", "shared", "async", ("mbarrier",)),
-    "mma": Primitive("shared", "accumulator", "async", ("group", "mbarrier")),
-    "tma_store": Primitive("shared", "global", "async", ("group",)),
+PRIMITIVES: Final[Mapping[str, tuple[Space, Space]]] = {
+    "tma_load": ("global", "shared"),
+    "cp_async": ("global", "shared"),
+    "write": ("registers", "shared"),
+    "read": ("shared", "registers"),
+    "dsmem_copy": ("shared", "shared"),
+    "mma": ("shared", "accumulator"),
+    "tma_store": ("shared", "global"),
 }
-"""``"mbarrier"``: it signals a barrier when it is done (copies by bytes, others by an arrival); ``"group"``: its
-role commits a group and waits for it; ``"program"``: it is done when the role goes on. Then the role arrives itself."""
-FILLS: Final = tuple(name for name, one in PRIMITIVES.items() if one.target == "shared" != one.source)
-DRAINS: Final = tuple(name for name, one in PRIMITIVES.items() if one.source == "shared" != one.target)
+"""Ops that move a tile: from where to where."""
+FILLS: Final = tuple(name for name, (source, target) in PRIMITIVES.items() if target == "shared" != source)
+DRAINS: Final = tuple(name for name, (source, target) in PRIMITIVES.items() if source == "shared" != target)
 IN_CLUSTERS: Final = ("tma_load", "dsmem_copy", "read")
 SHARE_BYTES: Final = 16
 """A bulk copy moves a multiple of so many (PTX ISA 9.1, cp.async.bulk)."""
+
+
+def protocols(primitive: str) -> tuple[str, ...]:
+    """Return how the end of a transfer can be told, by default the first.
+
+    ``"mbarrier"``: it signals a barrier when it is done (copies by bytes, others by an arrival); ``"group"``: its role
+    commits a group and waits for it; ``"program"``: it is done when the role goes on. Then the role arrives itself.
+    """
+    if primitive in GROUPED:
+        return ("group", *["mbarrier"] * (GROUPED[primitive] in SIGNALS.values()))
+    return ("mbarrier",) if primitive in COPIES else ("program",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ proxy fence before dsmem_copy, proxy fence before the next dsmem_copy
     def _validate(self) -> None:
         CHECK.integer(self.bytes, "bytes", 1)
         CHECK.choice(self.primitive, "primitive", PRIMITIVES)
-        known = PRIMITIVES[self.primitive].protocols
+        known = protocols(self.primitive)
         if not self.protocol:
             object.__setattr__(self, "protocol", known[0])
         CHECK.choice(self.protocol, f"protocol of {self.primitive}", known)
@@ -172,17 +172,17 @@ proxy fence before dsmem_copy, proxy fence before the next dsmem_copy
     @property
     def source(self) -> Space:
         """Where the tile comes from."""
-        return PRIMITIVES[self.primitive].source
+        return PRIMITIVES[self.primitive][0]
 
     @property
     def target(self) -> Space:
         """Where the tile goes to."""
-        return PRIMITIVES[self.primitive].target
+        return PRIMITIVES[self.primitive][1]
 
     @property
     def proxy(self) -> Proxy:
         """The proxy of its access to shared memory."""
-        return PRIMITIVES[self.primitive].proxy
+        return "generic" if self.primitive in GENERIC else "async"
 
     @property
     def scope(self) -> Literal["cta", "cluster"]:
@@ -192,7 +192,7 @@ proxy fence before dsmem_copy, proxy fence before the next dsmem_copy
     @property
     def is_grouped(self) -> bool:
         """Whether its role waits for it in groups."""
-        return self.primitive in GROUPS and self.protocol == "group"
+        return self.protocol == "group"
 
     def then(self, other: Transfer) -> Route:
         """Return the route of this transfer and another one."""

@@ -8,12 +8,13 @@ issues[q].smem_offset_bytes``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from layoutalg.ground.byte_runs import merged_runs
 from layoutalg.ground.document import Reader
 from layoutalg.ground.document import malformed as malformed_node
 from layoutalg.ground.errors import Diagnostic, MalformedError
@@ -100,6 +101,30 @@ class TensorMapPlan(Claim):
         """``"load"`` or ``"store"``."""
         return self.problem.direction
 
+    def encode(self, base_address: int = 0) -> bytes:
+        """Return the 128 bytes for a tensor at an address.
+
+        Args:
+            base_address: Byte address of the tensor's allocation.
+
+        Raises: MalformedError: LA372. TargetRuleError: LA307, with the rule that the address breaks.
+
+        Example:
+            >>> import layoutalg as la
+            >>> plan = la.tensormap(((1024, 512), None, "bf16"), (64, 64))
+            >>> plan.encode(0x7F0000001000)[:8].hex(), plan.encode() == plan.raw
+            ('00100000007f0000', True)
+        """
+        at = integer("base_address", base_address, 0) + self.tensor_map.base_address
+        return hardware.encode(replace(self.tensor_map, base_address=at), target=self.problem.arch)
+
+    def with_changes(self, **changes: object) -> TensorMapPlan:
+        """Return a copy with some fields replaced and checked; an address is an argument of ``encode``."""
+        if "base_address" in changes:
+            rule = "is no field, as a plan holds for every allocation: plan.encode(base_address=...) writes its bytes"
+            raise malformed("base_address", rule, changes["base_address"])
+        return Claim.with_changes(self, **changes)
+
     def coordinates(self, origin: Sequence[int]) -> tuple[tuple[int, ...], ...]:
         """Return the start coordinates of every issue for a tile origin.
 
@@ -123,6 +148,30 @@ class TensorMapPlan(Claim):
         if because is not None:
             raise MalformedError(Diagnostic("LA421", "no start coordinates express this origin", because=because))
         return starts
+
+    def written(self, origin: Sequence[int]) -> tuple[tuple[int, int], ...]:
+        """Return the bytes that the store of a tile writes: (first byte, length), ascending and apart.
+
+        Bytes count from the base of the tensor's allocation. Rows that the tensor's edge cuts inside a chunk of 16
+        bytes are written to the end of that chunk.
+
+        Args:
+            origin: As for ``coordinates``.
+
+        Raises: MalformedError: LA421, if the plan cannot start there or is a load.
+
+        Example:
+            >>> import layoutalg as la
+            >>> plan = la.tensormap(((100, 64), None, "bf16"), (64, 64), direction="store")
+            >>> plan.written((64, 0))
+            ((8192, 4608),)
+        """
+        if self.direction != "store":
+            because = "the plan is a load, which writes shared memory: plan it with direction='store'"
+            raise MalformedError(Diagnostic("LA421", "this plan writes no bytes of the tensor", because=because))
+        runs = [run for start in self.coordinates(origin) for run in hardware.stored_runs(self.tensor_map, start)]
+        starts, lengths = np.array(runs, dtype=np.int64).reshape(-1, 2).T
+        return merged_runs(starts, lengths)
 
     def expresses(self, origin: Sequence[int]) -> bool:
         """Return whether ``coordinates`` accepts a tile origin."""

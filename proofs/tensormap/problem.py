@@ -24,7 +24,7 @@ from layoutalg.ground.digits import table
 from layoutalg.ground.document import Reader
 from layoutalg.ground.limits import PROBLEM_EXTENT, PROBLEM_RANK, PROBLEM_STEP, SMEM_REACH, TILE_ELEMENTS
 from layoutalg.ground.memory import reserve
-from layoutalg.proofs.dtypes import read_dtype
+from layoutalg.proofs.dtypes import read_choice, read_dtype
 from layoutalg.proofs.fields import Statement, integers, malformed, plain, put_fields, read_digits, set_fields
 from layoutalg.proofs.tensormap.swizzle import period_bytes, swizzled
 from layoutalg.targets.nvidia import tensormap as hardware
@@ -324,7 +324,7 @@ def read_fields(reader: Reader, counted: bool = False, listed: bool = False) -> 
     if not listed:
         smem = reader.get("smem")
         smem.keys(("modes", "swizzle"))
-        swizzle = smem.get("swizzle").text(tuple(hardware.SWIZZLES))
+        swizzle = read_choice(smem.get("swizzle"), "swizzle", hardware.SWIZZLES)
         modes, tile = _read_modes(smem.get("modes"), tile, (1,) * rank if counted else steps)
     offset = reader.get("base_elem_offset").integer(0, PROBLEM_EXTENT) if reader.has("base_elem_offset") else 0
     bounds = _read_bounds(reader.get("bounds"), shape) if reader.has("bounds") else tuple((0, n) for n in shape)
@@ -333,7 +333,7 @@ def read_fields(reader: Reader, counted: bool = False, listed: bool = False) -> 
         if reader.has("origin_multiple")
         else tuple(0 if t * e >= b[1] else t * e for t, e, b in zip(tile, steps, bounds, strict=True))
     )
-    fill = reader.get("oob_fill").text(("ZERO", "NAN")) if reader.has("oob_fill") else "ZERO"
+    fill = read_choice(reader.get("oob_fill"), "oob_fill", hardware.OOB_FILLS) if reader.has("oob_fill") else "ZERO"
     required = reader.get("oob_required").text(("exact", "weak", "lost")) if reader.has("oob_required") else "lost"
     return (
         shape, strides, dtype, tile, modes, swizzle, arch, direction, align, offset, bounds, steps, fill, multiple,

@@ -20,7 +20,7 @@ from layoutalg.ground import limits
 from layoutalg.ground.document import Reader, malformed
 from layoutalg.ground.errors import Diagnostic, LayoutError, RepresentabilityError
 from layoutalg.ground.record import Checked
-from layoutalg.proofs.dtypes import element_type, stated_type
+from layoutalg.proofs.dtypes import element_type, read_choice, stated_type
 from layoutalg.proofs.fields import (
     Claim,
     Digits,
@@ -180,7 +180,7 @@ def _read_problem(reader: Reader) -> tuple[Any, ...]:
     smem = reader.get("smem")
     smem.keys(("modes", "swizzle"))
     modes = tuple(_read_modes(*entry) for entry in zip(smem.get("modes").items(2), shape, strict=True))
-    swizzle = smem.get("swizzle").text(hardware.SWIZZLES)
+    swizzle = read_choice(smem.get("swizzle"), "swizzle", hardware.SWIZZLES)
     dtype = _read_dtype(reader.get("dtype")) if reader.has("dtype") else "f16"
     base = reader.get("smem_base_bytes").integer(0, limits.SMEM_REACH) if reader.has("smem_base_bytes") else 0
     align = reader.get("align_bytes").integer(16, 1 << 18) if reader.has("align_bytes") else DEFAULT_ALIGN_BYTES

@@ -6,6 +6,7 @@ what a checker has proved, refuses only what no descriptor carries, and otherwis
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,6 +23,7 @@ from layoutalg.synth.admission.repairs import SCHEMA
 from layoutalg.synth.admission.request import ALIGN_BYTES, CHECK, TARGET, Finder, Request, of_layout, request_of
 from layoutalg.targets.consumers import CONSUMERS, Absent, head_of
 from layoutalg.targets.consumers import consumer as consumer_of
+from layoutalg.targets.lds_rules import lds_name
 from layoutalg.targets.nvidia.accesses import full_name
 from layoutalg.targets.registry import lookup
 
@@ -33,6 +35,7 @@ _finder, _ = door(
         f"{__name__}.accesses": "find_access find_copy",
         f"{__name__}.bulk": "find_bulk",
         f"{__name__}.lds": "find_lds",
+        f"{__name__}.names": "by_name",
         f"{__name__}.registers": "find_amd find_mma find_warpgroup",
         f"{__name__}.tcgen05": "find_tcgen05",
         f"{__name__}.tma": "find_tma",
@@ -40,6 +43,8 @@ _finder, _ = door(
     },
 )
 """The finder of a family of ``CONSUMERS`` by its name; a family loads when it is asked for."""
+_OPERAND = re.compile(r"(?:mma|mfma|wmma)\.[ABCD](?::\w+)?")
+"""An operand without its instruction: loads and stores that move it."""
 _OF_REGISTERS = (
     "mma", "mfma", "wmma", "wgmma.A.registers", "wgmma.D", "tcgen05.D", "tcgen05.ld", "tcgen05.st",
 )  # fmt: skip
@@ -54,7 +59,7 @@ def admissible(
     *,
     tile: Sequence[int] | None = None,
     align_bytes: int = ALIGN_BYTES,
-    budget_seconds: float = PLAN_SECONDS,
+    seconds: float = PLAN_SECONDS,
     **options: object,
 ) -> Admission:
     """Decide whether an instruction can carry a layout, and return the descriptor bits or the reason why not.
@@ -70,7 +75,7 @@ def admissible(
             contradicting type is an error.
         tile: Tile extents, if the layout does not determine them.
         align_bytes: Alignment of the tile's address in shared memory.
-        budget_seconds: Wall-time budget.
+        seconds: Wall-time budget.
         options: Options of the consumer: see ``docs/admission.md``.
 
     Raises: MalformedError: invalid arguments.
@@ -84,11 +89,12 @@ def admissible(
     """
     if not isinstance(consumer, str):
         raise CHECK.malformed("consumer", "must be the name of an instruction", consumer)
-    consumer = full_name(consumer)
+    said, consumer = consumer, lds_name(consumer) or full_name(consumer)
     head = head_of(consumer)
-    if head is None:
-        raise CHECK.malformed("consumer", f"must begin with one of {', '.join(CONSUMERS)}", consumer)
-    given = clock.checked_seconds(budget_seconds, "budget_seconds")
+    if head is None or _OPERAND.fullmatch(consumer):
+        ask: Any = _finder("by_name")
+        return ask(admissible, said, layout, target, dtype, tile, align_bytes, seconds, options)  # type: ignore[no-any-return]
+    given = clock.checked_seconds(seconds, "seconds")
     asked = request_document(layout)
     if asked is not None:
         layout, dtype, target, tile, align_bytes, options = of_document(asked, consumer)

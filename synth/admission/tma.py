@@ -232,7 +232,7 @@ def _tried(request: Request, direction: str, strides: tuple[int, ...], most: int
         if request.options.get("distinct") and together(problem.global_strides, problem.tile) is not None:
             continue
         try:
-            made = synthesize_tensormap(problem, repair=False, budget_seconds=TRIED_SECONDS)
+            made = synthesize_tensormap(problem, repair=False, seconds=TRIED_SECONDS)
         except (InadmissibleError, BudgetError):  # decided later, by a tensor of one tile
             continue
         if most is None or len(made.issues) <= most:
@@ -451,7 +451,7 @@ def _of_problem(request: Request, problem: TensorMapProblem) -> tuple[Repair, ..
     found = []
     with contextlib.suppress(BudgetError):
         if not isinstance(problem, ListedProblem):
-            for repair in least_repairs(problem, budget_seconds=REPAIR_SECONDS):
+            for repair in least_repairs(problem, seconds=REPAIR_SECONDS):
                 _, added, issues, _, changes = repair.cost
                 detail = "; ".join(f"{name}: {before} -> {after}" for name, before, after in repair.changes)
                 found.append(Repair(repair.name, detail, repair.plan.problem.to_json(), Cost(added, issues, changes)))

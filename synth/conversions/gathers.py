@@ -11,13 +11,13 @@ from math import prod
 
 from layoutalg.f2 import matrix
 from layoutalg.ground.verdict import Unknown
-from layoutalg.notation.written import is_written, read_written, stated
+from layoutalg.notation.written import stated
 from layoutalg.proofs.conversion import Alternative
 from layoutalg.proofs.dtypes import stated_bits
 from layoutalg.proofs.gather import CHECK, INDEX_BITS, MECHANISMS, MOST, GatherPlan, Stage, counted_gather, load_turns
 from layoutalg.proofs.listed_access import UNCOUNTED
 from layoutalg.synth.conversions.inside import Fetched, Places, fetched
-from layoutalg.synth.conversions.reading import VALUES, Given, first_bits, read, shared_bytes
+from layoutalg.synth.conversions.reading import VALUES, Given, first_bits, parsed_one, read, shared_bytes
 from layoutalg.synth.conversions.through import spread
 from layoutalg.targets.instruction_costs import instruction_costs
 from layoutalg.targets.registry import asked_bits, lookup
@@ -75,9 +75,7 @@ def gather(
         CHECK.choice(mechanism, "mechanism", MECHANISMS)
     ours = None if shape is None else CHECK.vector(shape, "shape", low=1)
     theirs = ours if index_shape is None else CHECK.vector(index_shape, "index_shape", low=1)
-    given, wanted = (
-        read_written(end, sizes).layout if is_written(end) else end for end, sizes in ((source, ours), (index, theirs))
-    )
+    given, wanted = (parsed_one(end, sizes) for end, sizes in ((source, ours), (index, theirs)))
     first = read(given, "source", asked.lanes, ours)
     second = read(wanted, "index", asked.lanes, theirs)
     question = _question(first, second, axis, bits, target)

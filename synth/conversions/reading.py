@@ -18,7 +18,7 @@ from layoutalg.ground.check import Checker, integers
 from layoutalg.ground.errors import MalformedError
 from layoutalg.ground.layout import Layout
 from layoutalg.ground.recognize import Departure, linear
-from layoutalg.notation.written import is_written, read_written
+from layoutalg.notation.written import read_written
 from layoutalg.proofs.conversion import Held
 from layoutalg.synth.conversions.inside import Places
 from layoutalg.targets.registry import lookup
@@ -85,13 +85,16 @@ def parsed(source: object, destination: object, shape: tuple[int, ...] | None = 
     """
     first = None
     with contextlib.suppress(MalformedError):  # it may lack sizes that the destination states
-        first = _parsed(source, shape, None)
-    second = _parsed(destination, shape, _extents(first))
-    return (_parsed(source, shape, _extents(second)) if first is None else first), second
+        first = parsed_one(source, shape, None)
+    second = parsed_one(destination, shape, _extents(first))
+    return (parsed_one(source, shape, _extents(second)) if first is None else first), second
 
 
-def _parsed(layout: object, shape: tuple[int, ...] | None, known: tuple[int, ...] | None) -> object:
-    return read_written(layout, shape, known=known).layout if is_written(layout) else layout
+def parsed_one(layout: object, shape: tuple[int, ...] | None, known: tuple[int, ...] | None = None) -> object:
+    """Parse a layout if it is not a table of elements."""
+    if isinstance(layout, np.ndarray | list):  # elements by warp, lane and register, not offsets of a tile
+        return layout
+    return read_written(layout, shape, known=known).layout
 
 
 def _extents(layout: object) -> tuple[int, ...] | None:

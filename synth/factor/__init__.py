@@ -69,7 +69,7 @@ def factorise(
     *,
     warps: int = 1,
     roles: Sequence[str] | None = None,
-    budget_seconds: float = PLAN_SECONDS,
+    seconds: float = PLAN_SECONDS,
 ) -> Factorisation | Refused | Unknown:
     """Factor a layout into a descriptor's map after a permutation of registers and lanes with the fewest shuffles.
 
@@ -89,7 +89,7 @@ def factorise(
         warps: Number of warps that share a tile.
         roles: Role of each axis, fastest first, if the names do not say it: ``"register"``, ``"lane"``, ``"warp"`` or
             ``"thread"`` (lanes, then warps).
-        budget_seconds: Wall-time budget.
+        seconds: Wall-time budget.
 
     Returns:
         The factors; ``Refused``, whose witness has ``output_bit``; or ``Unknown`` with what is missing.
@@ -108,7 +108,7 @@ def factorise(
     CHECK.kind(consumer, str, "consumer")
     question = read(layout, dtype, warps, roles, lookup(target).lanes)
     try:
-        with clock.within(clock.checked_seconds(budget_seconds, "budget_seconds")):
+        with clock.within(clock.checked_seconds(seconds, "seconds")):
             missing = consumer_of(consumer, lookup(target))
             if isinstance(missing, Absent):
                 return Refused.by((Broken(missing.rule, missing.reason),), consumer, target, question.dtype.name)

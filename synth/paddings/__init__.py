@@ -34,7 +34,7 @@ def padding(
     element_bits: int | None = None,
     *,
     form: str = "pitches",
-    budget_seconds: float = 5.0,
+    seconds: float = 5.0,
 ) -> PaddingPlan:
     """Return the smallest padding of a tile with which its accesses take the fewest turns of the banks.
 
@@ -58,7 +58,7 @@ def padding(
         form: ``"pitches"``; ``"interval"``: some words after every 2^k elements, as gfx1250 tensor copies write them;
             ``"padded_shared"``: a power of two of elements, like Triton's padded layouts; ``"reordered"``: the same
             with the bits of the row number permuted.
-        budget_seconds: Time limit; when it runs out, the best padding found is returned with what is proved about it.
+        seconds: Time limit; when it runs out, the best padding found is returned with what is proved about it.
 
     Example:
         >>> plan = padding((32, 32), ["store rows:1", "columns:1"], element_bits=32).check()
@@ -72,7 +72,7 @@ def padding(
     """
     asked = _question(shape, accesses, target, element_bits)
     CHECK.choice(form, "form", FORMS)
-    with clock.within(clock.checked_seconds(budget_seconds, "budget_seconds")):
+    with clock.within(clock.checked_seconds(seconds, "seconds")):
         plan = _least(asked, form)
     return plan if plan.conflict_free else replace(plan, elsewhere=partial(better_plans, asked, plan.turns, form))
 

@@ -7,9 +7,8 @@ one with inactive lanes; shorter lines follow each other within an instruction.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import TypeAlias
 
@@ -23,19 +22,23 @@ from layoutalg.ground.recognize import Departure, linear
 from layoutalg.proofs.padding import CHECK, CellAccess
 from layoutalg.proofs.register_map import bit_addresses
 from layoutalg.proofs.swizzling import TileAccess, instruction_name, widths
-from layoutalg.synth.named_accesses import FRAGMENTS, named
+from layoutalg.synth.named_accesses import (
+    OPERANDS,
+    PATTERNS,
+    Named,
+    countable,
+    lacking,
+    name_of,
+    named,
+    read_block,
+    require,
+)
 from layoutalg.targets.banks import bank_model
-from layoutalg.targets.nvidia.accesses import short_name
+from layoutalg.targets.nvidia.accesses import FORMS
 from layoutalg.targets.registry import lookup
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
-NAMES = ("rows", "columns", "diagonals", "antidiagonals", "along D", "ldmatrix", "stmatrix", *FRAGMENTS)
-_TEXT = re.compile(
-    r"(?:(load|store) )?(?:(rows|columns|diagonals|antidiagonals|along (\d{1,2}))(?::(\d{1,3}))?"
-    r"|((?:ld|st)matrix(?:\.trans)?))"
-)
 _ROW_BITS = 128
-_LANES = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +55,22 @@ def read_accesses(
     """Return accesses as cells; named ones once for each lane count among the targets."""
     found: list[Asked] = []
     for each in given:
-        text, kind = _of_kind(short_name(each.strip())) if isinstance(each, str) else ("", "")
-        if text in FRAGMENTS:
-            each, text = (named(text, _powers(text, shape), element_bits, _LANES), kind), ""
-        if match := _TEXT.fullmatch(text):
-            found += _named(text, match, shape, element_bits, targets)
-        elif text.replace(":", "").replace(".", "").replace(" ", "").isalnum():
-            rule = f"must be among {', '.join(NAMES)}, optionally followed by :load or :store, or register layouts"
-            raise CHECK.malformed("accesses", rule, each)
+        said = name_of(each, "accesses")
+        if said is None:
+            head, kind = _of_kind(each)
+            found.append(_registers((head, kind) if kind else head, shape, element_bits, targets))
+            continue
+        countable(said, "accesses")
+        able = tuple(place for place, target in enumerate(targets) if lacking(said, target) is None)
+        if not able:
+            require(said, targets, "accesses")
+        usable = [targets[place] for place in able]
+        if said.name in OPERANDS or _by_lanes(said, shape, element_bits, usable):
+            layout = named(said, _powers(said.name, shape), element_bits, usable[0])
+            taken = _registers((layout, said.direction), shape, element_bits, usable, said.bits)
+            found.append(Asked(replace(taken.access, name=str(said)), able))
         else:
-            found.append(_registers((text, kind) if text else each, shape, element_bits, targets))
+            found += _named(said, shape, element_bits, targets, able)
     return tuple(found)
 
 
@@ -96,37 +105,48 @@ def _powers(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
     return shape
 
 
-def _of_kind(text: str) -> tuple[str, str]:
-    """Split the text of an access into text and kind; for a name, the kind is put in front."""
-    head, sign, tail = text.rpartition(":")
-    kind = tail.strip() if sign and tail.strip() in ("load", "store") else ""
-    head = head.strip() if kind else text.strip()
-    return (f"{kind} {head}" if kind and _TEXT.fullmatch(head) else head), kind or "load"
+def _of_kind(given: object) -> tuple[object, str]:
+    """Split the text of a register layout followed by its kind; anything else has no kind."""
+    head, _, tail = given.rpartition(":") if isinstance(given, str) else ("", "", "")
+    return (head.strip(), tail.strip()) if tail.strip() in ("load", "store") else (given, "")
+
+
+def _by_lanes(said: Named, shape: tuple[int, ...], element_bits: int, targets: Sequence[str]) -> bool:
+    """Whether lanes do not move one vector each: reads of LDS as operand A, rows of 16 bytes in narrower vectors."""
+    if len(shape) != 2 or any(extent & (extent - 1) for extent in shape):
+        return False
+    if said.name == "rows" and not said.each and shape[1] * element_bits >= _ROW_BITS:
+        known = _common_widths(said.direction, element_bits, targets)
+        return bool(known) and known[-1] < _ROW_BITS and len({lookup(target).lanes for target in targets}) == 1
+    return read_block(said, shape, element_bits, targets[0]) is not None
 
 
 def _named(
-    text: str, match: re.Match[str], shape: tuple[int, ...], element_bits: int, targets: Sequence[str]
+    said: Named, shape: tuple[int, ...], element_bits: int, targets: Sequence[str], able: tuple[int, ...]
 ) -> Iterator[Asked]:
-    kind, name, along, vector, matrix = match.groups()
-    if matrix:
-        if kind:
-            raise CHECK.malformed("accesses", "must name matrix instructions without load or store", text)
-        cells = _matrix_rows(text, shape, element_bits)
-        numbers = tuple(number for number, target in enumerate(targets) if lookup(target).vendor == "nvidia")
-        if not numbers:
-            raise CHECK.malformed("accesses", "must be instructions of the targets", f"{text} on {', '.join(targets)}")
-        yield Asked(CellAccess(text, matrix, _ROW_BITS, cells), numbers)
+    name, text = said.name, str(said)
+    if said.is_matrix:
+        yield Asked(CellAccess(text, said.move, _ROW_BITS, _matrix_rows(said, shape, element_bits)), able)
         return
-    kind = kind or "load"
-    dimension = {"rows": len(shape) - 1, "columns": len(shape) - 2}.get(name, int(along) if along else len(shape) - 2)
+    kind, along = said.direction, name.partition("along ")[2]
+    last = len(shape) - 1
+    dimension = int(along) if along else last - 1 if name in PATTERNS[1:] else last
     if not 0 <= dimension < len(shape):
         raise CHECK.malformed("accesses", f"must run along a dimension of {shape}", text)
-    size = _vector(text, int(vector) if vector else None, name == "rows", kind, shape, element_bits, targets)
+    wanted, wide = said.bits // element_bits or said.each or None, name == "rows" or said.is_instruction
+    size = _vector(text, wanted, wide, kind, shape, element_bits, targets)
     numbers_by_lanes: dict[int, list[int]] = {}
-    for number, target in enumerate(targets):
-        lanes = bank_model(target, instruction_name(target, kind, size * element_bits)).lanes
+    for number in able:
+        lanes = bank_model(targets[number], instruction_name(targets[number], kind, size * element_bits)).lanes
         numbers_by_lanes.setdefault(lanes, []).append(number)
     lines = _order(name, dimension, shape, size)
+    held = 128 // element_bits
+    if name == "columns" and not said.each and size > 1:
+        text = f"{text}:{size}"
+    elif name == "columns" and not said.each and shape[dimension] % held == 0:  # 16 bytes of a column for each lane
+        lines = (
+            lines.reshape(-1, shape[dimension] // held, held).transpose(2, 0, 1).reshape(-1, shape[dimension] // held)
+        )
     for lanes, places in numbers_by_lanes.items():
         parts = lines.reshape(1, -1) if lines.shape[1] < lanes else lines
         cells = tuple(
@@ -177,26 +197,29 @@ def _order(name: str, dimension: int, shape: tuple[int, ...], size: int) -> IntA
     return starts[..., row, column].reshape(-1, rows)
 
 
-def _matrix_rows(text: str, shape: tuple[int, ...], element_bits: int) -> tuple[tuple[int | None, ...], ...]:
-    """Return the rows of all matrices of 8 rows of 16 bytes, with four matrices per instruction if that divides."""
+def _matrix_rows(said: Named, shape: tuple[int, ...], element_bits: int) -> tuple[tuple[int | None, ...], ...]:
+    """Return the rows of all matrices of 8 rows of 16 bytes, with as many per instruction as it has if that divides."""
     held = _ROW_BITS // element_bits
     if (
         element_bits > 32
         or len(shape) < 2
         or shape[-2] % 8
         or shape[-1] % held
-        or (".t" in text and element_bits != 16)
+        or (said.name.endswith("trans") and element_bits != 16)
     ):
         rule = f"must divide into matrices of 8 rows of {held} elements, 16-bit ones if transposed"
-        raise CHECK.malformed("accesses", rule, f"{text} of {shape}, {element_bits} bits")
+        raise CHECK.malformed("accesses", rule, f"{said.name} of {shape}, {element_bits} bits")
     starts = np.arange(prod(shape), dtype=np.int64)[::held].reshape(-1, 8, shape[-1] // held)
     rows = starts.transpose(0, 2, 1).reshape(-1, 8)
-    many = next(many for many in (4, 2, 1) if len(rows) % many == 0)
+    most = FORMS[said.name].addresses // 8
+    many = next(many for many in (4, 2, 1) if many <= most and len(rows) % many == 0)
     return tuple(tuple(lanes) for lanes in rows.reshape(-1, 8 * many).tolist())
 
 
-def _registers(given: object, shape: tuple[int, ...], element_bits: int, targets: Sequence[str]) -> Asked:
-    """Return a register layout as the widest vectors that its runs along the last dimension allow."""
+def _registers(
+    given: object, shape: tuple[int, ...], element_bits: int, targets: Sequence[str], width: int = 0
+) -> Asked:
+    """Return a register layout as the widest vectors that its runs along the last dimension allow, or of ``width``."""
     layout, kind = given, "load"
     if isinstance(given, TileAccess):
         layout, kind = given.layout, given.kind
@@ -208,11 +231,12 @@ def _registers(given: object, shape: tuple[int, ...], element_bits: int, targets
         cells = _table(layout, prod(shape))
     else:
         strides = tuple(prod(shape[place + 1 :]) for place in range(len(shape)))
-        cells = bit_addresses(layout, CuteLayout(shape, strides), 8, shape) // 8
+        wave = max(lookup(target).lanes for target in targets)
+        cells = bit_addresses(layout, CuteLayout(shape, strides), 8, shape, wave=wave) // 8
     for target in targets:
         if lookup(target).vendor == "nvidia" and cells.shape[1] != 32:
             raise CHECK.malformed("accesses", f"must have 32 lanes for {target}", cells.shape[1])
-    for bits in reversed(_common_widths(kind, element_bits, targets)):
+    for bits in [each for each in _common_widths(kind, element_bits, targets)[::-1] if width in (0, each)]:
         starts = _runs(cells, bits // element_bits, shape[-1])
         if starts is None:
             continue

@@ -14,15 +14,15 @@ from fractions import Fraction
 from typing import Any
 
 from layoutalg.ground.errors import Diagnostic, InfeasibleError
+from layoutalg.proofs.pipeline.cycles import critical
+from layoutalg.proofs.pipeline.document import LANES
+from layoutalg.proofs.pipeline.resources import limits_of
 from layoutalg.synth.schedule.work import UNITS, Dependence, Work, WorkOp, WorkRole
 from layoutalg.targets.pipeline_costs import SETMAXNREG
 from layoutalg.targets.registry import lookup
-from layoutalg.targets.target_model import LIMITS
 
 BARRIER_BYTES = 16
 """Of the two barriers of a slot."""
-THREADS = 32
-"""Of a warp."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,8 @@ def pool(work: Work, target: str) -> int:
 
     Raises: InfeasibleError: LA975: more threads than a block has.
     """
-    threads = sum([role.warps for role in work.roles]) * THREADS
-    most, registers = (int(str(LIMITS[target][f"{what}_per_block"].value)) for what in ("threads", "registers"))
+    threads = sum([role.warps for role in work.roles]) * LANES
+    most, registers = (limits_of(target)[f"{what}_per_block"] for what in ("threads", "registers"))
     if threads > most:
         raise infeasible("roles", f"{threads} threads; a block of {target} has {most}", threads=threads, most=most)
     return threads * min(SETMAXNREG[-1], registers // threads // SETMAXNREG.step * SETMAXNREG.step)
@@ -128,42 +128,22 @@ def weight(work: Work, edge: Dependence, crossing: bool) -> int:
 
 
 def _recurrence(work: Work) -> Bound:
-    """Return RecMII: the largest ratio of latency to distance of a cycle.
-
-    Parametric: with a ratio below the largest, some cycle has more latency than ratio times distance; that cycle has a
-    larger ratio, which is tried next.
-    """
-    best, words = Fraction(0), "no recurrence"
-    while (cycle := _longer(work, best)) is not None:
-        total = sum([weight(work, edge, crosses(work, edge)) for edge in cycle])
-        turns = sum([edge.distance for edge in cycle])
-        best = Fraction(total, turns)
-        names = " -> ".join([edge.producer for edge in cycle] + [cycle[0].producer])
-        words = f"recurrence {names}: {total} cycles in {turns} iteration{'s' * (turns != 1)}"
-    return Bound(best, words)
-
-
-def _longer(work: Work, ratio: Fraction) -> list[Dependence] | None:
-    """Return a cycle whose latency exceeds ``ratio`` times its distance (Bellman and Ford)."""
-    late = dict.fromkeys(work.by_name, Fraction(0))
-    reached: dict[str, Dependence] = {}
-    last = ""
-    for _ in range(len(work.ops) + 1):
-        last = ""
-        for edge in work.dependences:
-            then = late[edge.producer] + weight(work, edge, crosses(work, edge)) - ratio * edge.distance
-            if then > late[edge.consumer]:
-                late[edge.consumer], reached[edge.consumer], last = then, edge, edge.consumer
-        if not last:
-            return None
-    for _ in work.ops:  # back onto the cycle
-        last = reached[last].producer
-    cycle = [reached[last]]
-    while cycle[-1].producer != last:
-        cycle.append(reached[cycle[-1].producer])
-    cycle.reverse()
-    first = min(range(len(cycle)), key=lambda place: list(work.by_name).index(cycle[place].producer))
-    return cycle[first:] + cycle[:first]
+    """Return RecMII: the largest ratio of latency to distance of a cycle."""
+    names = list(work.by_name)
+    edges = [
+        (
+            names.index(edge.producer), names.index(edge.consumer), edge.distance,
+            Fraction(weight(work, edge, crosses(work, edge))),
+        )
+        for edge in work.dependences
+    ]  # fmt: skip
+    cycle, total, turns = critical(len(names), edges)
+    if not cycle:
+        return Bound(total, "no recurrence")
+    first = cycle.index(min(cycle))
+    path = " -> ".join([names[op] for op in (*cycle[first:], *cycle[: first + 1])])
+    words = f"recurrence {path}: {total} cycles in {turns} iteration{'s' * (turns != 1)}"
+    return Bound(total / turns, words)
 
 
 def slots(work: Work, cycles: int) -> dict[str, int]:

@@ -11,17 +11,11 @@ from typing import Final
 
 from layoutalg.ground.errors import Diagnostic, InfeasibleError, RepresentabilityError
 from layoutalg.ground.picture import Shown
+from layoutalg.ground.record import Record
 from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.pipeline.decision import Proved, verify
-from layoutalg.proofs.pipeline.document import Pipeline
-from layoutalg.synth.schedule.bounds import (
-    BARRIER_BYTES,
-    THREADS,
-    bounds,
-    pool,
-    ring_bytes,
-    shared_bytes,
-)
+from layoutalg.proofs.pipeline.document import LANES, Pipeline
+from layoutalg.synth.schedule.bounds import BARRIER_BYTES, bounds, pool, ring_bytes, shared_bytes
 from layoutalg.synth.schedule.candidates import Candidate
 from layoutalg.synth.schedule.document import pipeline_of
 from layoutalg.synth.schedule.solving import STEPS, Placed, least, pressure
@@ -29,13 +23,15 @@ from layoutalg.synth.schedule.work import CHECK, Work
 from layoutalg.targets.pipeline_costs import SETMAXNREG
 from layoutalg.targets.registry import lookup
 
-SCHEMA: Final = "layoutalg/schedule/1"
 DEEPEST: Final = 16
 """slots: of a ring that is deepened"""
 
 
 @dataclass(frozen=True, slots=True)
-class Schedule(Shown):
+class Schedule(
+    Record, Shown, code="LA974", schema="layoutalg/schedule/1",
+    json="target ii bound stages unit why proof candidate depths roles starts registers work pipeline",
+):  # fmt: skip
     """A modulo schedule whose pipeline is proved safe for every trip count.
 
     Args:
@@ -93,13 +89,6 @@ class Schedule(Shown):
             ops = ", ".join(f"{name} {start}" for start, name in mine) or "idle"
             lines.append(f"  {role:<10} {registers} registers: {ops}")
         return "\n".join(lines)
-
-    def to_json(self) -> dict[str, object]:
-        """Return the schedule as JSON-ready data."""
-        names = ("target", "ii", "bound", "stages", "unit", "why", "proof", "candidate")
-        maps = {name: dict(getattr(self, name)) for name in ("depths", "roles", "starts", "registers")}
-        known = {"work": self.work.to_json(), "pipeline": self.pipeline.to_json()}
-        return {"schema": SCHEMA} | {name: getattr(self, name) for name in names} | maps | known
 
 
 def schedule(
@@ -205,13 +194,13 @@ def _registers(work: Work, target: str, found: Placed) -> dict[str, int]:
     variable = {found.roles[op.name] for op in work.ops if op.variable}
     given = {role.name: max(SETMAXNREG[0], _eights(pressure(work, found, role.name))) for role in work.roles}
     busy = [role for role in work.roles if role.name in set(found.roles.values()) - variable]
-    left = pool(work, target) - sum([role.warps * THREADS * given[role.name] for role in work.roles])
+    left = pool(work, target) - sum([role.warps * LANES * given[role.name] for role in work.roles])
     while fits := [
-        role for role in busy if role.warps * THREADS * SETMAXNREG.step <= left and given[role.name] < SETMAXNREG[-1]
+        role for role in busy if role.warps * LANES * SETMAXNREG.step <= left and given[role.name] < SETMAXNREG[-1]
     ]:
         least = min(fits, key=lambda role: given[role.name])
         given[least.name] += SETMAXNREG.step
-        left -= least.warps * THREADS * SETMAXNREG.step
+        left -= least.warps * LANES * SETMAXNREG.step
     return given
 
 

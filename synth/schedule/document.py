@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from layoutalg.proofs.pipeline.document import GROUPS, Barrier, Buffer, Op, Pipeline, Role
+from layoutalg.proofs.pipeline.document import Barrier, Buffer, Pipeline, Role
+from layoutalg.proofs.pipeline.ops import GROUPS, Op
 from layoutalg.synth.schedule.solving import Placed
 from layoutalg.synth.schedule.work import Dependence, Work, WorkOp
 

@@ -20,16 +20,8 @@ from typing import Any, Final
 
 from layoutalg.ground.errors import BudgetError, Diagnostic
 from layoutalg.ground.solver import session, solve, whole
-from layoutalg.proofs.pipeline.document import MOST_SLOTS
-from layoutalg.synth.schedule.bounds import (
-    THREADS,
-    allowed,
-    infeasible,
-    pool,
-    ring_bytes,
-    serial,
-    shared_bytes,
-)
+from layoutalg.proofs.pipeline.document import LANES, MOST_SLOTS
+from layoutalg.synth.schedule.bounds import allowed, infeasible, pool, ring_bytes, serial, shared_bytes
 from layoutalg.synth.schedule.work import Dependence, Work, WorkOp
 from layoutalg.targets.pipeline_costs import SETMAXNREG
 
@@ -153,7 +145,7 @@ class _Question:
                 parts = [(value.name, value.result * alive[op.name, value.name]) for value in values]
                 taken = held + sum([self.when(inside[name], part) for name, part in parts])
                 self.implies(inside[op.name], taken <= most, taken < SETMAXNREG[-1])
-            total += role.warps * THREADS * most
+            total += role.warps * LANES * most
         self.add(total <= pool(work, target))
 
 

@@ -15,6 +15,7 @@ from typing import Final
 
 from layoutalg.ground.check import Checker
 from layoutalg.ground.record import Record
+from layoutalg.proofs.pipeline.resources import WARPGROUP
 
 CHECK = Checker("LA974", "invalid work")
 UNITS: Final[Mapping[str, str]] = {
@@ -33,8 +34,6 @@ MOST_OPS: Final = 64
 """ops: of one work"""
 MOST_DISTANCE: Final = 64
 """iterations: between the ends of a dependence"""
-GROUP = 4
-"""Warps of a warpgroup, which ``setmaxnreg`` and ``wgmma`` need whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,14 +114,14 @@ class WorkRole(Record, code="LA974"):
     """Warps that may run ops, whole warpgroups, and the registers that a thread needs besides those of its ops."""
 
     name: str
-    warps: int = GROUP
+    warps: int = WARPGROUP
     registers: int = 24
 
     def _validate(self) -> None:
         CHECK.name(self.name, "name of a role")
         CHECK.integer(self.warps, f"warps of {self.name}", 1, 33)
-        if self.warps % GROUP:
-            raise CHECK.malformed(f"warps of {self.name}", f"must be whole warpgroups of {GROUP}", self.warps)
+        if self.warps % WARPGROUP:
+            raise CHECK.malformed(f"warps of {self.name}", f"must be whole warpgroups of {WARPGROUP}", self.warps)
         CHECK.integer(self.registers, f"registers of {self.name}", 0, 1 << 16)
 
 

@@ -88,7 +88,7 @@ class Tuned(Record, code="LA886", schema="layoutalg/tuning/1", json="trials lega
 
 def tune(
     space: Space,
-    measure: Callable[[dict[str, Any]], float],
+    measure: Callable[[dict[str, object]], float],
     executor: Executor | None = None,
     database: str | PathLike[str] | None = None,
     top: int = 16,

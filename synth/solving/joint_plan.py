@@ -60,7 +60,7 @@ def joint(
     *,
     tensor: object = None,
     fill: str = "tma",
-    budget_seconds: float = PLAN_SECONDS,
+    seconds: float = PLAN_SECONDS,
     **options: Any,
 ) -> JointPlan:
     """Return one shared layout of a tile that serves a copy and all its readers, with a proof of optimality if found.
@@ -77,7 +77,7 @@ def joint(
         target: Architecture.
         tensor: The tensor; None for a large row-major one.
         fill: ``"tma"``: a TensorMap fills the tile; ``"threads"``: threads store it, so any XOR or padding is allowed.
-        budget_seconds: Wall-clock time limit.
+        seconds: Wall-clock time limit.
         options: Those of ``TensorMapProblem.of``.
 
     Example:
@@ -91,7 +91,7 @@ def joint(
     Source: f2 conflict ranks (arXiv 2505.23819, section 5.4); PTX ISA, matrix descriptors and tensor maps.
     """
     asked = read(tile, dtype, consumers, target, tensor, fill, options)
-    given = clock.checked_seconds(budget_seconds, "budget_seconds")
+    given = clock.checked_seconds(seconds, "seconds")
     best = _Best()
     with clock.within(given):
         asked_for = list(questions(asked, best.reasons))
@@ -201,7 +201,7 @@ def copied(
     left = clock.left(PLAN_SECONDS)
     try:
         problem = TensorMapProblem.of(tensor, tile, smem, arch=target, direction=direction, **options)
-        return synthesize_tensormap(problem, repair=False, budget_seconds=left)
+        return synthesize_tensormap(problem, repair=False, seconds=left)
     except InadmissibleError as error:
         return str(error.violations[0]) if error.violations else error.diagnostic.what
     except RepresentabilityError as error:

@@ -90,7 +90,7 @@ class NearestMap(
 
 
 def nearest_map(
-    tm: TensorMap, target: str = "sm_90a", keep: Sequence[str] = (), *, budget_seconds: float = PLAN_SECONDS
+    tm: TensorMap, target: str = "sm_90a", keep: Sequence[str] = (), *, seconds: float = PLAN_SECONDS
 ) -> NearestMap:
     """Return the legal tensor map that changes the fewest fields, then by the least amount.
 
@@ -98,7 +98,7 @@ def nearest_map(
         tm: A map, legal or not, of an element type that the target supports.
         target: Architecture; its rules are those enforced by a measured driver.
         keep: Fields that must not change: ``"swizzle"``, ``"box[0]"``, ``"strides_bytes[0]"``, ...
-        budget_seconds: Wall-clock time limit.
+        seconds: Wall-clock time limit.
 
     Raises: MalformedError: LA870. InfeasibleError: LA875, with a minimal conflict. BudgetError: LA001, LA876.
 
@@ -114,7 +114,7 @@ def nearest_map(
     fields = _fields(tm)
     kept = _kept(keep, fields)
     hardware.violations(tm, target=target)  # raises for targets that were not measured
-    with clock.within(clock.checked_seconds(budget_seconds, "budget_seconds")):
+    with clock.within(clock.checked_seconds(seconds, "seconds")):
         if _model(tm, RULES, kept, None, None) is None:
             raise _impossible(_core(tm, RULES, kept))
         many = 0

@@ -140,7 +140,7 @@ def least_padding(
     conditions: Sequence[Condition],
     objective: Sequence[Mapping[str, int]] | None = None,
     *,
-    budget_seconds: float = PLAN_SECONDS,
+    seconds: float = PLAN_SECONDS,
 ) -> Padding:
     """Return the least pitches that satisfy all conditions.
 
@@ -150,7 +150,7 @@ def least_padding(
         names: The pitches, most important first.
         conditions: The conditions.
         objective: Forms to minimise before the pitches themselves, in order.
-        budget_seconds: Wall-clock time limit.
+        seconds: Wall-clock time limit.
 
     Example:
         >>> row, plane = (("row", 1),), (("plane", 1),)
@@ -160,7 +160,7 @@ def least_padding(
         row = 272, plane = 1408 bytes; minimal
     """
     asked = _checked(names, conditions, objective)
-    with clock.within(clock.checked_seconds(budget_seconds, "budget_seconds")):
+    with clock.within(clock.checked_seconds(seconds, "seconds")):
         found = _least(*asked)
     if found is None:
         core = conflict(asked[0], asked[1])

@@ -40,7 +40,7 @@ def swizzle(
     *,
     tile: Sequence[int] | None = None,
     chunk_bytes: int = CHUNK_BYTES,
-    budget_seconds: float = 2.0,
+    seconds: float = 2.0,
 ) -> SwizzlePlan:
     """Return a shared layout, linear over F2, that serves all accesses in the fewest turns of the banks.
 
@@ -61,7 +61,7 @@ def swizzle(
             notation.
         tile: Extents of the tile, outermost first, if the accesses do not determine them.
         chunk_bytes: Chunk size of the form ``"xor"``.
-        budget_seconds: Time limit; when it runs out, the best layout found is returned with what is proved about it.
+        seconds: Time limit; when it runs out, the best layout found is returned with what is proved about it.
 
     Raises: MalformedError: LA910, LA713. RepresentabilityError: LA912, LA913.
 
@@ -84,8 +84,8 @@ def swizzle(
     if chunk & (chunk - 1) or not _least_chunk(asked) <= chunk <= 128:
         raise CHECK.malformed("chunk_bytes", "must be a power of two from 4 to 128, at least one element", chunk)
     if form == "any":
-        return _with_others(asked, _linear(asked, budget_seconds))
-    with clock.within(budget_seconds):
+        return _with_others(asked, _linear(asked, seconds))
+    with clock.within(seconds):
         plan = restricted(asked, form, chunk)
     return _with_others(asked, plan)
 
@@ -126,7 +126,7 @@ def _least_chunk(asked: Question) -> int:
     return max(4, asked.element_bits // 8)
 
 
-def _linear(asked: Question, budget_seconds: float) -> SwizzlePlan:
+def _linear(asked: Question, seconds: float) -> SwizzlePlan:
     """Return the best layout linear over F2."""
     best: SwizzlePlan | None = None
     floor = floor_of(asked)
@@ -152,7 +152,7 @@ def _linear(asked: Question, budget_seconds: float) -> SwizzlePlan:
             return best
         return replace(found, bound=min(floor, found.turns))
 
-    with clock.within(budget_seconds):
+    with clock.within(seconds):
         for low in chains(asked):
             put(low, ())
             while waiting and waiting[0][0][0] <= floor:

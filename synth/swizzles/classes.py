@@ -47,7 +47,7 @@ def universal_swizzle(
     target: str | Sequence[str] = "sm_90a",
     chunk_bytes: int = 16,
     *,
-    budget_seconds: float = 5.0,
+    seconds: float = 5.0,
 ) -> ClassPlan:
     """Return the XOR swizzle of a tile that serves a class of accesses in the fewest turns.
 
@@ -64,7 +64,7 @@ def universal_swizzle(
             ``"ldmatrix"`` (8 rows at any chunk).
         target: The target, or several that one swizzle must serve.
         chunk_bytes: Bytes that a lane loads: 4, 8 or 16.
-        budget_seconds: Time limit of the search.
+        seconds: Time limit of the search.
 
     Example:
         >>> found = universal_swizzle(32, 128, ["operand:32", "operand:16"], ["sm_90a", "gfx942", "gfx950"]).check()
@@ -75,7 +75,7 @@ def universal_swizzle(
         (False, True, 7)
     """
     asked = _question(rows, row_bytes, classes, target, chunk_bytes)
-    with clock.within(clock.checked_seconds(budget_seconds, "budget_seconds")):
+    with clock.within(clock.checked_seconds(seconds, "seconds")):
         found = _free(asked, range(len(asked.members)))
         clash: tuple[int, ...] = () if found is not None else _clash(asked)
         found = found or _search(asked)

@@ -60,7 +60,7 @@ def _touched(access: TileAccess, model: BankModel, vector: int, element_bits: in
     ``vector`` is log2 of the elements per lane.
     """
     registers = matrix.rank(access.registers)
-    if access.kind in ("load", "store"):
+    if access.by_vectors:
         lanes = access.lanes
         images = [matrix.apply(lanes, step) for step in model.space]
         groups = len(model.groups)
@@ -76,7 +76,7 @@ def _touched(access: TileAccess, model: BankModel, vector: int, element_bits: in
 
 def _matrix_row(access: TileAccess, element_bits: int) -> tuple[int, ...] | None:
     """Return the tile elements that a matrix access needs at the low offset bits, in order; None for vectors."""
-    if access.kind in ("load", "store"):
+    if access.by_vectors:
         return None
     if access.kind.endswith("trans"):
         return access.lanes[2:5]
@@ -165,7 +165,7 @@ def needs(
     found = []
     for number, access in enumerate(asked.accesses):
         for target in asked.targets:
-            if access.kind not in ("load", "store"):
+            if not access.by_vectors:
                 name, _, trans = access.kind.partition(".")
                 held = 1 if trans else (32 // asked.element_bits).bit_length() - 1
                 free = matrix.rank(access.registers) - held

@@ -17,8 +17,7 @@ from layoutalg.notation.written import is_written, read_written
 from layoutalg.proofs.dtypes import stated_bits
 from layoutalg.proofs.register_map import tile_elements
 from layoutalg.proofs.swizzling import CHECK, KINDS, TileAccess
-from layoutalg.synth.named_accesses import NAMES, is_name, named
-from layoutalg.targets.nvidia.accesses import short_name
+from layoutalg.synth.named_accesses import Named, countable, name_of, named, read_name, require
 from layoutalg.targets.registry import asked_bits, asked_targets, lookup
 
 ROW_BITS = 128
@@ -55,9 +54,9 @@ def question(accesses: object, target: object, element_bits: int | None, tile: o
     given = _listed(accesses, "accesses")
     bits = asked_bits(CHECK, stated_bits(element_bits, *without_kinds(given), check=CHECK))
     targets = asked_targets(CHECK, target)
-    lanes = max(lookup(name).lanes for name in targets)
-    tile = _extents_of(given, bits, lanes) if tile is None else tile
-    read = [access_of(each, "store" if place == 0 else "load", tile, bits, lanes) for place, each in enumerate(given)]
+    wide = max(targets, key=lambda name: lookup(name).lanes)
+    tile = _extents_of(given, bits, wide) if tile is None else tile
+    read = [access_of(each, "store" if place == 0 else "load", tile, bits, wide) for place, each in enumerate(given)]
     if not read:
         raise CHECK.malformed("accesses", "must name at least one access", accesses)
     first = read[0].layout
@@ -79,31 +78,32 @@ def question(accesses: object, target: object, element_bits: int | None, tile: o
 def _check_targets(access: TileAccess, place: int, targets: Sequence[str], element_bits: int) -> None:
     """Refuse lane counts other than the target's, and matrix accesses that no instruction supports."""
     for name in targets:
+        if access.kind not in ("load", "store"):
+            require(read_name(access.kind) or Named(access.kind, access.kind), [name], "accesses")
         target = lookup(name)
         lanes, bits = target.lanes, len(access.lanes)
         if 1 << bits != lanes:
             rule = f"access {place} must have the {lanes} lanes of a {'wave' if target.vendor == 'amd' else 'warp'}"
             raise CHECK.malformed("accesses", f"{rule} of {name}, lane bits {lanes.bit_length() - 1}", bits)
-        if access.kind in ("load", "store"):
+        if access.by_vectors:
             continue
-        if target.vendor != "nvidia":
-            rule = f"must be loads and stores on {name}: {access.kind} is an NVIDIA instruction"
-            raise CHECK.malformed("accesses", rule, f"{access.kind} as access {place}")
         if element_bits > 32 or (access.kind.endswith("trans") and element_bits != 16):
             widths = "16" if access.kind.endswith("trans") else "8, 16 or 32"
             raise CHECK.malformed("element_bits", f"must be {widths} for {access.kind}", element_bits)
 
 
-def access_of(given: object, kind: str, tile: object = None, element_bits: int = 16, lanes: int = 32) -> TileAccess:
+def access_of(
+    given: object, kind: str, tile: object = None, element_bits: int = 16, target: str = "sm_90a"
+) -> TileAccess:
     """Return an access.
 
     Args:
-        given: A ``TileAccess``; a layout, its text or a name of ``NAMES``, optionally followed by ``:kind``; or a pair
-            of one of these and its kind.
+        given: A ``TileAccess``; a layout, its text or a name (``synth.named_accesses``), optionally followed by
+            ``:kind``; or a pair of one of these and its kind.
         kind: Default kind.
         tile: Extents of the tile, outermost first, if the layout does not determine them.
         element_bits: Bits of an element.
-        lanes: Lanes of a warp, for names.
+        target: The target whose lanes names have.
 
     Example:
         >>> print(access_of("rows:store", "load", (8, 64)).layout)
@@ -117,25 +117,21 @@ def access_of(given: object, kind: str, tile: object = None, element_bits: int =
         given, said_kind = given
         kind = _kind(said_kind)
     if isinstance(given, str):
-        said = given
         head, _, tail = (part.strip() for part in given.rpartition(":"))
-        if head and (tail in KINDS or is_name(head)):
-            given, kind = head, _kind(tail)
-        if is_name(given):
-            given = short_name(given.strip())
-            kind = given if given in KINDS else kind
-            return TileAccess(named(given, _tile(tile, given), element_bits, lanes), kind)
-        if not given.partition(":")[0].strip().replace(".", "").isidentifier():
-            given = read_written(given, None if tile is None else _tile(tile, given)).layout
-        if not isinstance(given, Layout):
-            rule = f"must be layouts or names ({', '.join(NAMES)}), optionally followed by a kind (rows:store)"
-            raise CHECK.malformed("accesses", rule, said)
+        by_matrices = tail in KINDS[2:] and tail != given.strip()  # rows:ldmatrix
+        if (said := name_of(head if by_matrices else given, "accesses")) is not None:
+            countable(said, "accesses")
+            how = tail if by_matrices else said.by(element_bits, target, kind)
+            return TileAccess(named(said, _tile(tile, given), element_bits, target), how)
+        if head and tail in KINDS:
+            given, kind = head, tail
+        given = read_written(given, None if tile is None else _tile(tile, given)).layout
     elif is_written(given):
         given = read_written(given).layout
     if isinstance(given, LinearLayout) and {"register", "lane"} <= set(given.in_dims):
         return TileAccess(given, kind)
     if isinstance(given, Layout):
-        return TileAccess(_linear(given, _tile(tile, given), lanes), kind)
+        return TileAccess(_linear(given, _tile(tile, given), lookup(target).lanes), kind)
     raise CHECK.malformed("accesses", "must be layouts, or pairs of a layout and its kind", given)
 
 
@@ -154,16 +150,17 @@ def without_kinds(accesses: Sequence[object]) -> list[object]:
     return found
 
 
-def _extents_of(accesses: Sequence[object], element_bits: int, lanes: int) -> tuple[int, ...] | None:
+def _extents_of(accesses: Sequence[object], element_bits: int, target: str) -> tuple[int, ...] | None:
     """Return the tile extents from the first access that determines them; None if none does."""
     for each in accesses:
         with contextlib.suppress(MalformedError):  # this one needs tile= too
-            return tuple(access_of(each, "load", None, element_bits, lanes).layout.out_dims.values())
+            return tuple(access_of(each, "load", None, element_bits, target).layout.out_dims.values())
     return None
 
 
 def _kind(given: object) -> str:
-    return CHECK.choice(given, "kind", KINDS)
+    said = read_name(given)
+    return said.move if said is not None and said.is_instruction else CHECK.choice(given, "kind", KINDS)
 
 
 def _listed(given: object, argument: str) -> tuple[object, ...]:

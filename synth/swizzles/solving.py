@@ -55,7 +55,7 @@ def _basis(asked: Question, low: tuple[int, ...], needs: Sequence[Need]) -> list
     images of lanes and warps; None if there are none. A low element may be changed by earlier ones, since only the span
     of a vector matters; rows of matrices need them in order.
     """
-    exact = any(access.kind not in ("load", "store") for access in asked.accesses)
+    exact = any(not access.by_vectors for access in asked.accesses)
     resting = [_resting(asked, low, needs, place) for place in range(len(low))]
     # Accesses with narrow vectors spread their lanes over the low bank bits that others' vectors occupy.
     narrow = [vector for need in needs if len(need.space) and _width(asked, need) < len(low) for vector in need.space]
@@ -94,7 +94,7 @@ def _resting(asked: Question, low: Sequence[int], needs: Sequence[Need], place: 
     still: list[int] = []
     for need in needs:
         access = asked.accesses[need.access]
-        if access.kind not in ("load", "store"):
+        if not access.by_vectors:
             moved = (*access.distinct, *access.lanes, *access.warps)
             still += [*(vector for vector in moved if vector not in low), access.layout.constant]
         elif place < _width(asked, need):

@@ -11,7 +11,7 @@ from layoutalg.proofs.tensormap import TensorMapProblem
 from layoutalg.synth.symbolic.planner import synthesize_symbolic
 from layoutalg.synth.tensormap.planner import synthesize_tensormap
 
-_SEARCH = ("budget_seconds", "repair")
+_SEARCH = ("seconds", "repair")
 _OF_NUMBERS, _OF_NAMES = ("documented_only", "interleave"), ("for_all",)
 
 
@@ -34,7 +34,7 @@ def tensormap(
         target: Architecture.
         direction: ``"load"`` (global to shared) or ``"store"``.
         options: As for ``TensorMapProblem.of`` (``swizzle``, ``axes``, ``bounds``, ``element_strides``, ...) and
-            ``synthesize_tensormap`` (``budget_seconds``, ``repair``, ``documented_only``). Symbolic sizes: also
+            ``synthesize_tensormap`` (``seconds``, ``repair``, ``documented_only``). Symbolic sizes: also
             ``for_all``, but not ``documented_only``.
 
     Raises: As ``TensorMapProblem.of`` and ``synthesize_tensormap``; BudgetError: no symbolic plan found or excluded.

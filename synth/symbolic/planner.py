@@ -60,7 +60,7 @@ class _Search:
 
 
 def synthesize_symbolic(
-    problem: SymbolicProblem, *, budget_seconds: float = PLAN_SECONDS, repair: bool = True, for_all: bool = False
+    problem: SymbolicProblem, *, seconds: float = PLAN_SECONDS, repair: bool = True, for_all: bool = False
 ) -> SymbolicPlan:
     """Return a proved plan for all sizes that meet its guard.
 
@@ -69,7 +69,7 @@ def synthesize_symbolic(
 
     Args:
         problem: The statement.
-        budget_seconds: Wall-time budget; an earlier deadline of ``ground.clock`` still applies.
+        seconds: Wall-time budget; an earlier deadline of ``ground.clock`` still applies.
         repair: Whether to look for repairs of a refused problem (each is planned and proved).
         for_all: Refuse if the guard requires more than the assumptions and the hardware's ranges.
 
@@ -84,7 +84,7 @@ def synthesize_symbolic(
     Source: CUDA driver API, ``cuTensorMapEncodeTiled``; PTX ISA, tensor copies; measured behaviour in ``targets``.
     """
     CHECK.kind(problem, SymbolicProblem, "problem")
-    given = clock.checked_seconds(budget_seconds, "budget_seconds")
+    given = clock.checked_seconds(seconds, "seconds")
     try:
         with clock.within(given):
             search = _searched(problem)

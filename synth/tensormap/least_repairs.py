@@ -59,13 +59,13 @@ class RankedRepair(Shown):
 
 
 def least_repairs(
-    problem: TensorMapProblem | Mapping[str, object], *, budget_seconds: float = PLAN_SECONDS
+    problem: TensorMapProblem | Mapping[str, object], *, seconds: float = PLAN_SECONDS
 ) -> tuple[RankedRepair, ...]:
     """Return the repairs of a refused problem, cheapest first; () if the problem has a plan.
 
     Args:
         problem: A ``TensorMapProblem`` or its JSON document.
-        budget_seconds: Wall-time budget.
+        seconds: Wall-time budget.
 
     Raises: BudgetError: whether the problem has a plan was not decided in time.
 
@@ -75,7 +75,7 @@ def least_repairs(
         pad the pitch: global_strides[0]: 100 -> 104; 504 more bytes of global memory, 1 issue, 8192 shared bytes
     """
     stated = problem_from(problem)
-    with clock.within(clock.checked_seconds(budget_seconds, "budget_seconds")):
+    with clock.within(clock.checked_seconds(seconds, "seconds")):
         try:
             synthesize_tensormap(stated, repair=False)
         except InadmissibleError as refused:
@@ -104,7 +104,7 @@ def _ideas(stated: TensorMapProblem, rules: set[str]) -> Iterator[tuple[str, Ten
 
 def _planned(problem: TensorMapProblem) -> TensorMapPlan | None:
     try:
-        return synthesize_tensormap(problem, repair=False, budget_seconds=clock.left(PLAN_SECONDS))
+        return synthesize_tensormap(problem, repair=False, seconds=clock.left(PLAN_SECONDS))
     except BudgetError:
         raise
     except (InadmissibleError, LayoutError):

@@ -66,7 +66,7 @@ class _Task:
 def synthesize_tensormap(
     problem: TensorMapProblem | Mapping[str, object],
     *,
-    budget_seconds: float = PLAN_SECONDS,
+    seconds: float = PLAN_SECONDS,
     repair: bool = True,
     documented_only: bool = False,
     interleave: str = "NONE",
@@ -78,7 +78,7 @@ def synthesize_tensormap(
 
     Args:
         problem: A ``TensorMapProblem`` or its JSON document (shapes and strides in elements, outermost first).
-        budget_seconds: Wall-time budget, repairs included; an earlier deadline of ``ground.clock`` still applies.
+        seconds: Wall-time budget, repairs included; an earlier deadline of ``ground.clock`` still applies.
         repair: Whether to look for repairs of a refused problem (each is planned and proved).
         documented_only: Refuse maps that break documented rules, even if the measured chip accepts them.
         interleave: ``"NONE"``; ``"16B"`` or ``"32B"``: a map of 16- or 32-byte slices, within the class of
@@ -100,7 +100,7 @@ def synthesize_tensormap(
     Source: CUDA driver API, ``cuTensorMapEncodeTiled``; PTX ISA, tensor copies; measured behaviour in ``targets``.
     """
     stated = problem_from(problem)
-    given = clock.checked_seconds(budget_seconds, "budget_seconds")
+    given = clock.checked_seconds(seconds, "seconds")
     named("interleave", interleave, (*INTERLEAVES, "any"))
     try:
         with clock.within(given):

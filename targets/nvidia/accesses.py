@@ -179,18 +179,28 @@ _REMOTE = re.compile(
 _COPY = re.compile(r"cp\.async\.(ca|cg)(?:\.shared(?:::cta)?)?(?:\.global)?\.(4|8|16)")
 
 
+_UNTYPED = re.compile(r"(?:ld|st)\.shared(?:::cta)?\.v[24]")
 SHORT = ("ldmatrix", "ldmatrix.trans", "stmatrix", "stmatrix.trans")
 """Matrix instructions without a matrix count, which then is four."""
 
 
 def full_name(name: str) -> str:
-    """Return the name of an instruction with its matrix count (four if omitted).
+    """Return the name of an instruction in full: four matrices and 32-bit words unless it says otherwise.
+
+    Any other name is returned unchanged.
 
     Example:
         >>> full_name("ldmatrix"), full_name("stmatrix.trans"), full_name("ldmatrix.x2"), full_name("tma")
         ('ldmatrix.x4', 'stmatrix.x4.trans', 'ldmatrix.x2', 'tma')
+        >>> full_name("ld.shared.v4"), full_name("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16")
+        ('ld.shared.v4.b32', 'ldmatrix.x2.trans')
     """
-    return name.replace("matrix", "matrix.x4") if name in SHORT else name
+    stated = name.replace("matrix", "matrix.x4") if name in SHORT else name
+    stated = f"{name}.b32" if _UNTYPED.fullmatch(name) else stated
+    try:
+        return access_form(stated).name
+    except MalformedError:
+        return name
 
 
 def short_name(name: str) -> str:

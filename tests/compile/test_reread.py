@@ -18,7 +18,7 @@ from layoutalg.codegen.kernels.gemm import gemm_kernel
 from layoutalg.codegen.kernels.gemm_forms import Form
 from layoutalg.codegen.kernels.grouped import grouped_gemm_kernel
 from layoutalg.codegen.kernels.transpose_ring import transpose_ring_kernel, turn_pipeline
-from layoutalg.codegen.pipeline.emission import placed
+from layoutalg.codegen.pipeline.memory import placed
 from layoutalg.codegen.pipeline.reread import Launch, events, mismatch
 from layoutalg.codegen.prelude import PRELUDE, wgmma_prelude
 from layoutalg.ground.errors import MalformedError, MissingExtraError, RepresentabilityError

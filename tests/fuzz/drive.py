@@ -55,6 +55,7 @@ TARGETS = (
     "symbolic",
     "triton",
     "document",
+    "dumps",
     "problem_of",
     "tensormap_problem",
     "tensormap_plan",

@@ -19,7 +19,7 @@ JSON = True
 def _plans() -> list[bytes]:
     small = FIRST | {"tile": [8, 16], "smem": {"modes": [[[8, 16]], [[16, 1]]], "swizzle": "32B"}}
     problems = [FIRST, small, small | {"direction": "store"}]
-    plans = [synthesize_tensormap(TensorMapProblem.from_json(problem), budget_seconds=60) for problem in problems]
+    plans = [synthesize_tensormap(TensorMapProblem.from_json(problem), seconds=60) for problem in problems]
     return [json.dumps(plan.to_json()).encode() for plan in plans]
 
 

@@ -64,7 +64,7 @@ def chunk(plan: SwizzlePlan) -> int:
 def test_an_optimum_is_that_of_the_class_it_names_and_a_better_one_is_counted_right(seed, tile, bits, asked):
     form, chunk_bytes = asked
     accesses = accesses_of(np.random.default_rng(seed), *tile, 2)
-    plan = la.swizzle(accesses, TARGET, bits, form, chunk_bytes=chunk_bytes, budget_seconds=60).check()
+    plan = la.swizzle(accesses, TARGET, bits, form, chunk_bytes=chunk_bytes, seconds=60).check()
     classes = {
         "xor": lambda: judge.xors(*tile, chunk(plan)),
         "cute": lambda: judge.cutes(*tile),

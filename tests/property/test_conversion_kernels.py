@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from instruments.conversion_steps import random_plan
-from judges.array_kernels import as_words
+from judges.array_kernels import as_words, picked, relabelled
 
 from layoutalg.codegen import hostsim
 from layoutalg.codegen.conversion import conversion_kernel
@@ -38,3 +38,14 @@ def test_every_word_is_the_one_that_the_steps_say(seed: int) -> None:
 def test_waves_of_64(seed: int) -> None:
     found, wanted = executed(random_plan(seed, "gfx942"), seed)
     assert np.array_equal(found, wanted)
+
+
+def on_the_host(made: Any, arguments: list[Any], blocks: int) -> None:
+    assert hostsim.run(made, arguments, blocks=blocks) == 0
+
+
+@pytest.mark.parametrize("arch", ["sm_90a", "gfx942"])
+@pytest.mark.parametrize("bits", [8, 32])
+def test_tables_of_elements_and_gathers(arch: str, bits: int) -> None:
+    relabelled(on_the_host, arch, bits, bits)
+    picked(on_the_host, arch, bits, bits)

@@ -58,7 +58,7 @@ def test_a_swizzle_lists_every_member_that_instructions_move(form, portion):
             options = {"form": "xor", "chunk_bytes": max(4, bits // 8)}
             accesses = [campaign.accessed(rng, rows, columns, int(rng.integers(4))) for _ in range(2)]
         try:
-            plan = la.swizzle(accesses, "sm_90a", bits, budget_seconds=20, **options)
+            plan = la.swizzle(accesses, "sm_90a", bits, seconds=20, **options)
         except la.RepresentabilityError:
             continue
         if plan.conflict_free or plan.uncertified:

@@ -87,6 +87,6 @@ def test_tensors_of_other_shapes_are_named():
 
 
 def test_the_command_takes_both(capsys):
-    assert main(["convert", BLOCKED, CUTE, "--shape", "16,16", "--bits", "16"]) == PROVED
+    assert main(["conversion", BLOCKED, CUTE, "--shape", "16,16", "--bits", "16"]) == PROVED
     assert capsys.readouterr().out.startswith("conversion    ")
-    assert main(["convert", CUTE, BLOCKED, "--shape", "16,16"]) == PROVED
+    assert main(["conversion", CUTE, BLOCKED, "--shape", "16,16"]) == PROVED

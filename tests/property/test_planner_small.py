@@ -99,7 +99,7 @@ def test_a_budget_ends_in_time_and_is_no_refusal():
         document = random_problem(random.Random(f"budget {number}"), rank=7)
         began = time.process_time()
         try:
-            answer(document, budget_seconds=0.05)
+            answer(document, seconds=0.05)
         except BudgetError as error:
             assert error.diagnostic.code in ("LA410", "LA411")
         assert time.process_time() - began < 1.5 * 0.05 + 1.0

@@ -252,7 +252,7 @@ def test_bad_questions(change: dict[str, object], says: str) -> None:
 
 def test_a_budget_ends_the_search() -> None:
     with pytest.raises(la.BudgetError):
-        la.suggest(((512, 512), None, "bf16"), (64, 64), budget_seconds=0)
+        la.suggest(((512, 512), None, "bf16"), (64, 64), seconds=0)
 
 
 @pytest.mark.parametrize("target", ["sm_100a", "sm_103a"])

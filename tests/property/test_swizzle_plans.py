@@ -43,9 +43,9 @@ def test_two_accesses_never_conflict(element_bits, seed, dense):
 def test_more_accesses_and_targets_are_counted_right(seed, many):
     rng = np.random.default_rng(seed)
     layouts = [random_access(rng, 9, 4 - bool(lanes == 6), lanes, dense=True) for lanes in (5,) * many]
-    swizzle(layouts, ["sm_90a", "sm_80"], 32, budget_seconds=0.2).check()
+    swizzle(layouts, ["sm_90a", "sm_80"], 32, seconds=0.2).check()
     waves = [(random_access(rng, 10, 3, 6, dense=False), "load") for _ in range(many)]
-    swizzle(waves, ["gfx942", "gfx950"], 64, budget_seconds=0.2).check()
+    swizzle(waves, ["gfx942", "gfx950"], 64, seconds=0.2).check()
     with pytest.raises(RepresentabilityError, match="unknown banks"):
         swizzle([random_access(rng, 10, 3, 6, dense=False)], "gfx90a")
 

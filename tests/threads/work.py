@@ -118,7 +118,7 @@ def f2_all(k: int) -> object:
 def planner_all(k: int) -> object:
     small = {"tile": [8, 16], "smem": {"modes": [[[8, 16]], [[16, 1]]], "swizzle": "32B"}}
     document = FIRST | small | {"global": FIRST["global"] | {"shape": [1024 + 64 * k, 512]}}
-    plan = synthesize_tensormap(TensorMapProblem.from_json(document), budget_seconds=60)
+    plan = synthesize_tensormap(TensorMapProblem.from_json(document), seconds=60)
     rows = 64 * (k % 2 + 1)
     operand = synthesize_wgmma(wgmma_proofs.OperandProblem("A", (rows, 64), (((rows, 64),), ((64, 1),)), "128B"))
     return [plan.hex, bool(check(plan)), bool(wgmma_proofs.check(operand))]

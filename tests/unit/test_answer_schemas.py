@@ -141,6 +141,8 @@ def answers() -> Iterator[Any]:
     yield Lifetimes.of([("s", "allocate", "page 0"), ("s", "use", "page 0")])
     yield paged_choice(Paged([3, 1], 16, 8, 128, 2))
     yield la.banks(mma_operand("A", (16, 16), (1, 1), 2), "(16,16):(16,1)")
+    for rows in (20, 32):
+        yield la.transactions("(32,4):(1,32)", ((rows, 2048), "bf16"), tile=(32, 4))
     for other in ("(2,2):(1,2)", "(2,2):(2,1)"):
         yield la.equivalent(la.parse("4:1"), la.parse(other))
     yield la.certify.equality(la.parse("4:1"), la.parse("(2,2):(1,2)"))
@@ -218,8 +220,8 @@ def _validator(name: str) -> Any:
 
 
 WRITTEN_ELSEWHERE = {
-    "demo", "emitted", "error", "picture", "real-tiles", "schemas",  # by the command line, and tested there
-    "certificate", "pipeline", "tensormap-problem", "wgmma-problem",
+    "demo", "emitted", "error", "layout", "picture", "real-tiles", "schemas",  # by the command line, and tested there
+    "certificate", "pipeline", "tensormap-problem", "wgmma-problem", "driver-call",
     "variant",  # an entry of a folder of compiled kernels
 }  # fmt: skip
 
@@ -255,9 +257,10 @@ NO_ANSWERS = {"TensorMapProblem", "SymbolicProblem", "OperandProblem", "Pipeline
 VALUES = {
     "ComposedLayout": "layout", "CuteLayout": "layout", "LinearLayout": "layout", "PiecewiseLayout": "layout",
     "ListedLayout": "layout", "Layout": "layout", "PaddedShared": "layout", "Function": "the document of a layout",
+    "Swizzle": "layout",
     "TensorMap": "its 128 bytes", "Im2colMap": "its 128 bytes", "MatrixDescriptor": "its 64 bits",
     "Kind": "fact", "Multiply": "fact", "ReadPattern": "fact", "Target": "fact", "Law": "law",
-    "Patch": "line of PTX", "KernelSource": "source text", "ArrayKernel": "source text",
+    "Patch": "line of PTX", "Reading": "bytes", "KernelSource": "source text", "ArrayKernel": "source text",
     "RaggedKernel": "source text", "GroupedKernel": "source text", "SpanKernel": "source text",
     "MatmulKernel": "source text", "Space": "question", "AttentionKernel": "source text", "Emitted": "source text",
     "Form": "argument of a kernel", "Work": "argument of a schedule", "DeviceInfo": "device",

@@ -110,9 +110,9 @@ def test_every_answer_follows_the_schema_that_it_names():
         (("swizzle", "-", "-", "--tile", "64,64"), "rows", USAGE),
         (("padding", "33,70", "rows:1:store", "-", "--bits", "32"), "columns", PROVED),
         (("padding", "33,70", "rows:9"), None, USAGE),
-        (("convert", "-", "(32,2):(1,32)"), "(32,2):(2,1)", PROVED),
-        (("convert", "(32,2):(2,1)", "(32,2):(1,64)"), None, REFUTED),
-        (("convert", "(32,2):(2,1)", "(32,2):(1,32)", "--mechanism", "shared", "--smem", "5"), None, UNKNOWN),
+        (("conversion", "-", "(32,2):(1,32)"), "(32,2):(2,1)", PROVED),
+        (("conversion", "(32,2):(2,1)", "(32,2):(1,64)"), None, REFUTED),
+        (("conversion", "(32,2):(2,1)", "(32,2):(1,32)", "--mechanism", "shared", "--smem", "5"), None, UNKNOWN),
     ):
         assert answered(*words, stdin=stdin)[0] == wanted, words
 
@@ -300,7 +300,7 @@ def test_a_question_about_banks_is_answered_and_drawn(words, says, tmp_path):
         (("banks", "(32,4):(4,1)", "--bits", "16"), "--bits", "32"),
         (("swizzle", "rows", "--tile", "64,64"), "--tile", "64,32"),
         (("padding", "64,64", "rows", "--form", "interval"), "--form", "pitches"),
-        (("convert", "(32,2):(2,1)", "(32,2):(1,32)", "--target", "sm_80"), "--target", "sm_90a"),
+        (("conversion", "(32,2):(2,1)", "(32,2):(1,32)", "--target", "sm_80"), "--target", "sm_90a"),
         (("explain", SW, "--dtype", "f16"), "--dtype", "f16"),
     ],
 )
@@ -317,7 +317,7 @@ def test_wrong_options_are_called_by_their_names():
         (("banks", "(32,4):(4,1)", "--access", "lod"), "--access"),
         (("swizzle", "rows", "--tile", "64,64", "--form", "xor", "--chunk", "7"), "--chunk"),
         (("swizzle", "rows", "--tile", "48,64"), "--tile"),
-        (("convert", "(32,2):(2,1)", "(32,2):(1,32)", "--bits", "4"), "--bits"),
+        (("conversion", "(32,2):(2,1)", "(32,2):(1,32)", "--bits", "4"), "--bits"),
     ):
         code, _, err = run(*words)
         assert code == USAGE
@@ -522,7 +522,7 @@ def test_the_version_is_the_package_s():
 
 
 def test_every_help_has_examples_that_are_commands():
-    names = re.search(r"\{([a-z,]+)\}", command_line().format_help())[1].split(",")
+    names = re.search(r"\{([a-z_,]+)\}", command_line().format_help())[1].split(",")
     helps = [(), *((name,) for name in names), ("synth", "tensormap"), ("synth", "wgmma")]
     for words in helps:
         code, out, _ = run(*words, "--help")

@@ -46,7 +46,7 @@ from layoutalg.proofs.indirect import (
 from layoutalg.proofs.listed_access import ListedAccess
 from layoutalg.proofs.movement import term
 from layoutalg.proofs.movement.chains import Step
-from layoutalg.proofs.pipeline.transfers import PRIMITIVES
+from layoutalg.proofs.pipeline.ops import OPS
 from layoutalg.proofs.ragged_clip import ClipPlan
 from layoutalg.proofs.smem import shared_tile
 from layoutalg.proofs.symbolic import SymbolicProblem
@@ -79,7 +79,9 @@ from layoutalg.synth.schedule import work as schedule_work
 from layoutalg.synth.swizzles import swizzle
 from layoutalg.synth.swizzles.classes import universal_swizzle
 from layoutalg.synth.wgmma import canonical_operand, synthesize_wgmma
+from layoutalg.targets import global_memory
 from layoutalg.targets.banks import AMD_RULES, Access, bank_model
+from layoutalg.targets.dumps import Reading
 from layoutalg.targets.instruction_costs import instruction_costs
 from layoutalg.targets.layouts.amd_instructions import MFMA
 from layoutalg.targets.layouts.nvidia_instructions import MMA, MMA_SP
@@ -186,6 +188,7 @@ VALUES: dict[type, Any] = {
         bank_model("gfx942", "ds_read_b128"),
         bank_model("sm_90a", "ld.shared.b32").phases(list(range(0, 128, 4)))[0],
         Access("load", 32),
+        global_memory.instruction("ld.global.v4", "sm_90a"),
         next(iter(AMD_RULES.values())),
         shared_tile("Sw<3,3,3> o 0 o (8,64):(64,1)", None, 2),
         OPERAND.problem,
@@ -199,6 +202,7 @@ VALUES: dict[type, Any] = {
         tensormap.FIELDS[2],
         tensormap.Trouble("RESERVED", "reserved", "bits", True, False),
         tensormap.Diagnosis((), ()),
+        Reading(bytes(4), "digits"),
         DESCRIPTOR,
         tcgen05.MatrixDescriptor(0, 16, 1024, 0, "128B"),
         tcgen05.InstructionDescriptor("f16", 128, 256, "bf16", "bf16", "f32"),
@@ -271,7 +275,7 @@ VALUES: dict[type, Any] = {
         WORK.rings[0],
         WORK.roles[0],
         Candidate("two copies", (("load", 2),)),
-        PRIMITIVES["mma"],
+        OPS["mma"],
         Transfer(64, "tma_load", ctas=((0, 1),)),
         Transfer(64, "write").then(Transfer(64, "tma_store")),
         MOVED,
@@ -291,8 +295,8 @@ WRITTEN_HERE = (
     "layoutalg.proofs.pipeline",
 )
 """Written by this library alone: laws, stages of certificates, mixed words, readings of maps, graphs of pipelines."""
-GIVEN = ("layoutalg.proofs.pipeline.document", "layoutalg.proofs.pipeline.transfers")
-"""Of these, what callers write: documents of pipelines, and transfers."""
+GIVEN = tuple([f"layoutalg.proofs.pipeline.{name}" for name in ("document", "ops", "transfers")])
+"""Of these, what callers write: documents of pipelines, their ops, and transfers."""
 
 
 def public_dataclasses(package) -> Iterator[type]:

@@ -15,12 +15,12 @@ from layoutalg.codegen.kernels.gemm import gemm_kernel
 from layoutalg.codegen.kernels.gemm_forms import Form
 from layoutalg.codegen.kernels.ring import mover, tile_plan
 from layoutalg.codegen.launch import place_map
-from layoutalg.codegen.pipeline.emission import Emitted, emit, launch_registers
-from layoutalg.codegen.pipeline.program import Loop, Program, Worker
+from layoutalg.codegen.pipeline.emission import Emitted, emit
+from layoutalg.codegen.pipeline.program import Loop, Program, Worker, launch_registers
 from layoutalg.ground.errors import AdmissibilityError, InfeasibleError, MalformedError
+from layoutalg.proofs.pipeline import Barrier, Buffer, Op, Pipeline, Role
 from layoutalg.proofs.pipeline.building import Builder
 from layoutalg.proofs.pipeline.decision import verify
-from layoutalg.proofs.pipeline.document import Barrier, Buffer, Op, Pipeline, Role
 
 needs_compiler = pytest.mark.skipif(hostsim.compiler() is None, reason="no C++ compiler")
 ROWS, COLUMNS = 8, 64

@@ -25,7 +25,7 @@ def _warm():
 @pytest.mark.parametrize("value", [float("nan"), -1, "3", True, None, -float("inf")])
 def test_seconds_must_be_a_number_that_ends(value):
     with pytest.raises(MalformedError, match="LA004"):
-        clock.checked_seconds(value, "budget_seconds")
+        clock.checked_seconds(value, "seconds")
 
 
 def test_the_sooner_deadline_holds_and_ends_with_its_block():

@@ -58,6 +58,14 @@ REASONS = {
     "Tensor.assumptions": "sizes with names, tests/unit/test_symbolic_plans.py",
     "PiecewiseLayout.made_with": "what other operations are made of",
     "PiecewiseLayout.of": "what other operations are made of",
+    "layoutalg.f2.is_distributed_layout": "by tables, tests/property/test_f2_operations.py",
+    "layoutalg.f2.is_memory_layout": "by tables, tests/property/test_f2_operations.py",
+    "TiledCopy.source": "what partition_S slices, tests/property/test_dumps.py",
+    "TiledCopy.destination": "what partition_D slices, tests/property/test_dumps.py",
+    "TiledMMA.operand": "judged by counting in tests/property/test_dumps.py",
+    "TiledMMA.size": "judged by counting in tests/property/test_dumps.py",
+    "TiledMMA.tile": "judged by counting in tests/property/test_dumps.py",
+    "MmaAtom.threads": "judged by counting in tests/property/test_dumps.py",
     "BankReport.certificate": "what the checker accepts, tests/unit/test_bank_reports.py",
     "BankReport.certificates": "what the checker accepts, tests/unit/test_bank_reports.py",
     "BankReport.witness": "what the checker accepts, tests/unit/test_bank_reports.py",
@@ -68,6 +76,33 @@ REASONS = {
     "BankReport.step": "lanes that meet, tests/unit/test_bank_reports.py",
     "BankReport.assumed": "words, tests/unit/test_named_banks.py",
     "BankReport.cure": "the layout it names is counted again, tests/unit/test_named_banks.py",
+    **dict.fromkeys(
+        [
+            "layoutalg.transactions",
+            "layoutalg.ask.transactions",
+            "WarpAccess.excess",
+            *(
+                f"TransactionReport.{name}"
+                for name in (
+                    "accesses",
+                    "after",
+                    "better",
+                    "better_sectors",
+                    "bytes",
+                    "certificate",
+                    "coalesced",
+                    "evidence",
+                    "excess",
+                    "ideal",
+                    "lines",
+                    "sectors",
+                    "why",
+                    "written",
+                )
+            ),
+        ],
+        "judged by sets of bytes in tests/property/test_transactions.py",
+    ),
 }
 
 

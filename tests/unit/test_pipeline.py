@@ -14,7 +14,8 @@ from layoutalg.codegen.pipeline.program import Loop, Program, Worker
 from layoutalg.ground.errors import MalformedError
 from layoutalg.ground.verdict import Proved, Refuted, Unknown
 from layoutalg.pipeline import Builder, Op, Pipeline, verify
-from layoutalg.proofs.pipeline.explore import Machine, delayed
+from layoutalg.proofs.pipeline.explore import delayed
+from layoutalg.proofs.pipeline.machine import Machine
 
 LOAD = [
     {"op": "wait", "bar": "empty", "ph": -1},
@@ -307,9 +308,27 @@ class TestVerdicts:
         made = ring({"name": "load", "loop": loop}, {"name": "use", "loop": USE})
         made["barriers"]["full"]["count"] = 3
         machine = Machine(Pipeline.from_json(made), 1, "strict")
-        run = delayed(machine, soft=False)
+        run = delayed(machine)
         assert run is not None
         assert told in run.violation.what
+
+    def test_a_hang_names_who_would_copy_from_another_block(self) -> None:
+        loop = [{"op": "arrive_tx", "bar": "got", "bytes": 64}, {"op": "wait", "bar": "got"},
+                {"op": "dsmem_copy", "src": "S", "buf": "R", "bar": "got", "bytes": 64, "to": [[1], [0]]}]  # fmt: skip
+        made = {"schema": "layoutalg/pipeline/1", "stages": 2, "cluster": 2, "barriers": {"got": {"count": 1}},
+                "buffers": {"S": {"bytes": 64}, "R": {"bytes": 64}},
+                "roles": [{"name": "all", "loop": loop}]}  # fmt: skip
+        assert "64 bytes outstanding, all@1 never copies" in str(verify(made).witness["what"])
+
+    def test_an_arrival_that_states_no_bytes_expects_none(self) -> None:
+        load = [{"op": "wait", "bar": "empty", "ph": -1}, {"op": "write", "buf": "A"},
+                {"op": "arrive_tx", "bar": "full"}]  # fmt: skip
+        use = [{"op": "wait", "bar": "full"}, {"op": "read", "buf": "A"}, {"op": "read", "buf": "C", "idx_abs": 0},
+               {"op": "arrive", "bar": "empty"}]  # fmt: skip
+        made = {"schema": "layoutalg/pipeline/1", "stages": 1, "phase_reset_every": 2, "buffers": {"A": {}, "C": {}},
+                "barriers": {"full": {"count": 1}, "empty": {"count": 1}},
+                "roles": [{"name": "load", "loop": load}, {"name": "use", "loop": use}]}  # fmt: skip
+        assert isinstance(verify(made), Unknown)  # no proof, but no run that goes wrong either
 
     @pytest.mark.parametrize(
         ("change", "told"),

@@ -23,8 +23,8 @@ from layoutalg.proofs.checker import base, pipelines
 from layoutalg.proofs.pipeline import Pipeline, verify
 from layoutalg.proofs.pipeline.certificate import certificate as certificate_of
 from layoutalg.proofs.pipeline.decision import Proof, Proved, prove
-from layoutalg.proofs.pipeline.document import GROUPED, GROUPS
-from layoutalg.proofs.pipeline.explore import Machine
+from layoutalg.proofs.pipeline.machine import Machine
+from layoutalg.proofs.pipeline.ops import GROUPED, GROUPS
 
 Document = dict[str, Any]
 

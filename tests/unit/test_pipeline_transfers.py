@@ -13,7 +13,7 @@ from layoutalg.ground.errors import MalformedError
 from layoutalg.ground.verdict import Proved
 from layoutalg.pipeline import Builder, Pipeline, Route, Transfer, verify
 from layoutalg.proofs.bulk import BulkPlan
-from layoutalg.proofs.pipeline.transfers import DRAINS, FILLS, PRIMITIVES
+from layoutalg.proofs.pipeline.transfers import DRAINS, FILLS, PRIMITIVES, protocols
 
 PLAN = la.tensormap(la.Tensor((1024, 1024), None, "bf16"), (64, 64), "Sw<3,3,3> o 0 o (64,64):(64,1)")
 
@@ -62,7 +62,7 @@ def test_slots_of_a_cluster_may_be_released_late() -> None:
     assert found.to_certificate().check()
 
 
-WAYS = [(name, protocol) for name, primitive in PRIMITIVES.items() for protocol in primitive.protocols]
+WAYS = [(name, protocol) for name in PRIMITIVES for protocol in protocols(name)]
 PAIRS = [(one, other) for one in WAYS for other in WAYS if one[0] in FILLS and other[0] in DRAINS]
 
 
@@ -74,8 +74,8 @@ def test_every_pair_of_ways_is_proved(stages: int, fill: tuple[str, str], drain:
     assert isinstance(verify(made), Proved)
     fences = [op.op for role in made.roles for op in role.loop].count("proxy_fence")
     assert bool(fences) >= bool(route.fences)
-    assert route.source == PRIMITIVES[fill[0]].source
-    assert route.target == PRIMITIVES[drain[0]].target
+    assert route.source == PRIMITIVES[fill[0]][0]
+    assert route.target == PRIMITIVES[drain[0]][1]
 
 
 def test_parts_that_ctas_exchange() -> None:

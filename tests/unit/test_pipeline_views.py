@@ -16,7 +16,7 @@ from layoutalg.draw.timeline import Timeline, in_turn, of_proof, of_run
 from layoutalg.ground.verdict import Unknown
 from layoutalg.pipeline import Builder, Pipeline, Refuted, verify
 from layoutalg.proofs.pipeline.decision import Proved
-from layoutalg.proofs.pipeline.explore import Machine, Task
+from layoutalg.proofs.pipeline.machine import Machine, Task
 
 
 def gemm(stages: int = 4, behind: int = 0) -> Pipeline:

@@ -171,7 +171,7 @@ def test_boxes_end_at_aligned_shared_addresses():
 @pytest.mark.parametrize("value", [math.nan, -1.0, "soon"])
 def test_a_budget_is_a_number_of_seconds(value):
     with pytest.raises(MalformedError, match="LA004"):
-        synthesize_tensormap(FALLING, budget_seconds=value)
+        synthesize_tensormap(FALLING, seconds=value)
 
 
 def rank_16(required: str) -> dict[str, object]:
@@ -188,7 +188,7 @@ def rank_16(required: str) -> dict[str, object]:
 def test_sixteen_dimensions_keep_the_budget(required):
     began = time.process_time()
     with contextlib.suppress(BudgetError, InadmissibleError):
-        synthesize_tensormap(rank_16(required), budget_seconds=1)
+        synthesize_tensormap(rank_16(required), seconds=1)
     assert time.process_time() - began < 1.7
 
 

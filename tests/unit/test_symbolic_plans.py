@@ -118,7 +118,7 @@ def test_refusals_and_repairs() -> None:
 
 def test_nothing_is_said_where_nothing_was_proved() -> None:
     with pytest.raises(BudgetError, match="LA410"):
-        la.tensormap(TENSOR, (64, 64), SMEM, budget_seconds=0)
+        la.tensormap(TENSOR, (64, 64), SMEM, seconds=0)
     six = la.Tensor(("A", "B", "C", "D", "E", "F"))
     with pytest.raises((BudgetError, InadmissibleError)):
         la.tensormap(six, (1, 1, 1, 1, 4, 64))

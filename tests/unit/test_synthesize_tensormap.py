@@ -367,7 +367,7 @@ def test_shared_memory_that_holds_two_elements_in_one_place_is_refused():
 
 def test_a_budget_that_is_too_small_says_so():
     with pytest.raises(BudgetError, match="gave up looking for a plan"):
-        synthesize_tensormap(problem([100, 512], [512, 1], [16, 64], [[[16, 64]], [[64, 1]]]), budget_seconds=0.0)
+        synthesize_tensormap(problem([100, 512], [512, 1], [16, 64], [[[16, 64]], [[64, 1]]]), seconds=0.0)
 
 
 def test_documented_targets_answer_probe_where_only_folklore_carries_the_plan():

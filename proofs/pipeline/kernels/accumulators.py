@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from layoutalg.proofs.pipeline.kernels.events import refuse
-from layoutalg.proofs.pipeline.kernels.naming import READS, Named, Ring
+from layoutalg.proofs.pipeline.kernels.naming import Named, Ring
+from layoutalg.proofs.pipeline.ops import READS
 
 Parts: TypeAlias = "tuple[list[Named], list[Named], list[Named], int]"
 """The events of a role before, in and after its loop, which runs N + trip times."""

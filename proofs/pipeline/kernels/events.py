@@ -5,14 +5,14 @@ Slots, parities and conditions are functions of the iteration k (``waves``).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import Literal, NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias, TypeVar, cast
 
 from layoutalg.ground.errors import Diagnostic, RepresentabilityError
 from layoutalg.proofs.pipeline.kernels.waves import Conditions, Linear, Wave, fitted
-
-Part: TypeAlias = Literal["pre", "loop", "post"]
+from layoutalg.proofs.pipeline.ops import Part
 
 
 @dataclass(eq=False, slots=True)
@@ -73,7 +73,7 @@ class Event:
     """An op of a pipeline before its indices are known.
 
     Args:
-        op: A name in ``document.OPS``.
+        op: A name in ``ops.OPS``, or ``start`` and ``end`` of partitions.
         part: Where the track runs it.
         line: Line of the operation.
         bar: Slot of a barrier.
@@ -163,31 +163,22 @@ def through(values: list[Value | None], period: int) -> Value | None:
     return Slot(first.memory, found) if isinstance(first, Slot) else found
 
 
-def following(value: Value) -> Value:
-    """Return a value of k as that of k + 1."""
-    if isinstance(value, Slot):
-        return value if value.index is None else Slot(value.memory, replace(value.index, wave=value.index.wave.next()))
-    return replace(value, wave=value.wave.next()) if isinstance(value, Linear) else value
+Known = TypeVar("Known", bound="Value | None")
 
 
-def preceding(value: Value | None) -> Value | None:
-    """Return a value of k as that of k - 1."""
-    if isinstance(value, Slot):
-        return Slot(
-            value.memory, None if value.index is None else replace(value.index, wave=value.index.wave.previous())
-        )
-    return replace(value, wave=value.wave.previous()) if isinstance(value, Linear) else value
+def mapped(value: Known, change: Callable[[Wave], Wave]) -> Known:
+    """Return a value, or a slot, whose wave is changed; what no wave gives stays as it is."""
+    found: Any = value
+    if isinstance(value, Slot) and value.index is not None:
+        found = Slot(value.memory, replace(value.index, wave=change(value.index.wave)))
+    elif isinstance(value, Linear):
+        found = replace(value, wave=change(value.wave))
+    return cast("Known", found)
 
 
-def at_turn(value: Value | None, k: int) -> Value | None:
+def at_turn(value: Known, k: int) -> Known:
     """Return what a value is in iteration k."""
-    if isinstance(value, Slot):
-        return (
-            value
-            if value.index is None
-            else Slot(value.memory, replace(value.index, wave=Wave((value.index.wave.at(k),))))
-        )
-    return replace(value, wave=Wave((value.wave.at(k),))) if isinstance(value, Linear) else value
+    return mapped(value, lambda wave: Wave((wave.at(k),)))
 
 
 def of_first(event: Event) -> Event | None:
@@ -195,17 +186,13 @@ def of_first(event: Event) -> Event | None:
     when = [Linear(Wave((entry.wave.at(0),)), entry.symbols) for entry in event.when]
     if any(entry.constant is not None and entry.constant <= 0 for entry in when):
         return None
-    bar, buf = (None if slot is None else Slot(slot.memory, _indexat_turn(slot)) for slot in (event.bar, event.buf))
+    bar, buf = (at_turn(slot, 0) for slot in (event.bar, event.buf))
     parity = None if event.parity is None else Wave((event.parity.at(0),))
     return replace(event, bar=bar, buf=buf, parity=parity, when=tuple([entry for entry in when if entry.symbols]))
 
 
 def firsts(events: list[Event]) -> list[Event]:
     return [found for event in events for found in (of_first(event),) if found is not None]
-
-
-def _indexat_turn(slot: Slot) -> Linear | None:
-    return None if slot.index is None else Linear(Wave((slot.index.wave.at(0),)), slot.index.symbols)
 
 
 def still(value: Value | None) -> Value | None:

@@ -21,8 +21,7 @@ from layoutalg.proofs.pipeline.kernels.events import (
     Value,
     at_turn,
     firsts,
-    following,
-    preceding,
+    mapped,
     refuse,
     same,
     still,
@@ -192,13 +191,15 @@ class Loops(Operations):
             runs.append(now)
         found = [through([row[place] for row in runs], self.period) for place in range(len(names))]
         later = [through([row[place] for row in runs[1:]], self.period) for place in range(len(names))]
-        found = [value if value is not None else preceding(later[place]) for place, value in enumerate(found)]
+        found = [
+            value if value is not None else mapped(later[place], Wave.previous) for place, value in enumerate(found)
+        ]
         while True:
             after = self.silently(body, scope | {counter: k} | dict(zip(names, found, strict=True)))
             wrong = [
                 place
                 for place, value in enumerate(found)
-                if value is not None and (place >= len(after) or not same(after[place], following(value)))
+                if value is not None and (place >= len(after) or not same(after[place], mapped(value, Wave.next)))
             ]
             bound = [_under(after[place] if place < len(after) else None, value) for place, value in enumerate(found)]
             if not wrong and bound == found:

@@ -10,14 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import lcm
-from typing import Final
 
-from layoutalg.proofs.pipeline.kernels.events import Event, Memory, Part, Slot, Track, refuse
+from layoutalg.proofs.pipeline.kernels.events import Event, Memory, Slot, Track, refuse
 from layoutalg.proofs.pipeline.kernels.waves import Wave
-
-ARRIVALS: Final = ("arrive", "arrive_tx", "mma_arrive", "cp_async_arrive")
-WRITES: Final = ("tma_load", "write", "cp_async", "mma_write")
-READS: Final = ("mma", "read", "tma_store")
+from layoutalg.proofs.pipeline.ops import ARRIVES, READS, WRITES, Part
 
 
 @dataclass(eq=False, slots=True)
@@ -107,7 +103,7 @@ def rings(tracks: Sequence[Track], memory: Sequence[Memory]) -> dict[tuple[Memor
             slots = one.slots if sub is None else 1
             ring = Ring(name, slots, sub or 0, counts.pop() if barrier else 0, one.slot_bytes, tensor=one.tensor)
             mine = [event for event, slot in users if sub is None or _constant(slot) == sub]
-            wanted = ARRIVALS if barrier else WRITES
+            wanted = ARRIVES if barrier else WRITES
             filled = [event for event in mine if event.part == "loop" and event.op in wanted]
             used = next((event for event in mine if event.part == "loop" and event.op in READS), None)
             if slots > 1 and used is not None and not filled:
@@ -171,7 +167,7 @@ class Namer:
         elif event.op == "tma_load":
             self.copy(one)
         elif one.bar is not None and event.bar is not None:
-            self.use(one, one.bar, event.bar, "arrivals", ARRIVALS)
+            self.use(one, one.bar, event.bar, "arrivals", ARRIVES)
         elif one.buf is not None and event.buf is not None and not one.buf.accumulates:
             writes = event.op in WRITES
             self.use(one, one.buf, event.buf, "writes" if writes else event.op, WRITES if writes else (event.op,))

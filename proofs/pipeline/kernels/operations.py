@@ -14,8 +14,9 @@ from dataclasses import replace
 from typing import Final
 
 from layoutalg.notation.mlir import Operation, fail
-from layoutalg.proofs.pipeline.kernels.events import Event, Memory, Part, Scope, Slot, Track, refuse
+from layoutalg.proofs.pipeline.kernels.events import Event, Memory, Scope, Slot, Track, refuse
 from layoutalg.proofs.pipeline.kernels.waves import Conditions, Known, Linear, Wave
+from layoutalg.proofs.pipeline.ops import Part
 
 MEMORY: Final = re.compile(r"!ttg\.memdesc<((?:\d{1,7}x)+)(\w+),(.*)>$")
 _BITS: Final = re.compile(r"[a-z]+(\d{1,3})")
@@ -339,7 +340,11 @@ def result_type(one: Operation) -> str:
 
 
 def is_eventful(one: Operation) -> bool:
-    """Whether an operation may touch memory or barriers."""
+    """Whether an operation, or one inside it, may touch memory or barriers."""
+    return any(_is_eventful(inner) for inner in one.walk())
+
+
+def _is_eventful(one: Operation) -> bool:
     if one.name in ("tt.call", "scf.while", "cf.br", "cf.cond_br", "scf.execute_region", "scf.index_switch"):
         return True
     if "memdesc" in one.types and one.name not in _IGNORED and not one.name.startswith(("scf.", "arith.")):

@@ -13,8 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from layoutalg.proofs.pipeline.kernels.events import Event, Memory, Track, refuse
-
-GROUPS: Mapping[str, str] = {"bulk_": "tma_store", "mma_": "mma", "cp_async_": "cp_async"}
+from layoutalg.proofs.pipeline.ops import GROUPS, OPS, PARTS
 
 
 def touches(event: Event) -> set[Memory]:
@@ -22,9 +21,9 @@ def touches(event: Event) -> set[Memory]:
     return {slot.memory for slot in (event.bar, event.buf) if slot is not None}
 
 
-def belongs(op: str, kinds: set[str]) -> bool:
-    """Whether an op without memory belongs to those kinds of accesses."""
-    return op == "proxy_fence" or any(op.startswith(start) and kind in kinds for start, kind in GROUPS.items())
+def belongs(event: Event, kinds: set[str]) -> bool:
+    """Whether an event without memory is a fence, or belongs to those kinds of accesses."""
+    return not touches(event) and (event.op == "proxy_fence" or _group(event) in kinds)
 
 
 def distribute(tracks: Sequence[Track]) -> None:
@@ -41,7 +40,7 @@ def distribute(tracks: Sequence[Track]) -> None:
                     for memory in touches(event):
                         if homes.setdefault(memory, track) is not track:
                             refuse(event.line, f"{memory.name} is used by an inner part of a loop and by the rest")
-                if event.op in GROUPS.values():
+                if event.op in GROUPS:
                     kinds.setdefault(event.op, set()).add(track.name)
         for kind, names in kinds.items():
             waits = [event for track in (role, *parts) for event in track.events if _group(event) == kind]
@@ -53,7 +52,7 @@ def distribute(tracks: Sequence[Track]) -> None:
 
 def _group(event: Event) -> str:
     """Return the kind of accesses that an op without memory closes or awaits, or nothing."""
-    return next((kind for start, kind in GROUPS.items() if event.op.startswith(start) and not touches(event)), "")
+    return OPS[event.op].group if event.op in OPS and not touches(event) else ""
 
 
 def _move(track: Track, parts: list[Track], homes: Mapping[Memory, Track], kinds: Mapping[str, set[str]]) -> None:
@@ -80,8 +79,7 @@ def _move(track: Track, parts: list[Track], homes: Mapping[Memory, Track], kinds
 
 def _place(track: Track, event: Event) -> int:
     """Return where an event of that part goes: behind those of the same part."""
-    order = ("pre", "loop", "post")
-    return sum([order.index(other.part) <= order.index(event.part) for other in track.events])
+    return sum([PARTS.index(other.part) <= PARTS.index(event.part) for other in track.events])
 
 
 def components(tracks: Sequence[Track]) -> list[list[Track]]:

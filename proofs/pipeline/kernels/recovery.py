@@ -14,22 +14,16 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 from layoutalg.ground.errors import RepresentabilityError
-from layoutalg.proofs.pipeline.kernels.accumulators import adopt, filled_from
+from layoutalg.proofs.pipeline.kernels.accumulators import Parts, adopt, filled_from
 from layoutalg.proofs.pipeline.kernels.events import Event, Kernel, Memory, Track, refuse
 from layoutalg.proofs.pipeline.kernels.naming import Named, Namer, Ring, rings
 from layoutalg.proofs.pipeline.kernels.parts import components
 from layoutalg.proofs.pipeline.kernels.ttgir import followed
 from layoutalg.proofs.pipeline.kernels.waves import Linear
+from layoutalg.proofs.pipeline.ops import GENERIC, GROUP_WAITS, GROUPS, PARTS, Part
 
 DEEPEST: Final = 8
 """iterations: the longest prologue that is folded"""
-_ASYNC: Final = ("mma", "tma_store", "tma_load")
-_GROUPS: Final = {
-    "mma": ("mma_commit", "mma_wait"),
-    "tma_store": ("bulk_commit", "bulk_wait"),
-    "cp_async": ("cp_async_commit", "cp_async_wait"),
-}
-_NUMBERED: Final = ("mma_wait", "bulk_wait", "cp_async_wait")
 
 Document: TypeAlias = "dict[str, Any]"
 
@@ -72,11 +66,11 @@ def _built(kernel: Kernel) -> Document:
     for group in _groups(kernel.tracks, loose):
         trips = _trips(group)
         parts = [_Part(track, *_named(track, table, trips)) for track in group]
-        adopt([(part.pre, part.loop, part.post, part.trip) for part in parts])
+        adopt([part.parts for part in parts])
         for part in parts:
             part.fold()
         extra |= _begun_together(parts) if loose else _joined(parts)
-        least = max(least, filled_from([(part.pre, part.loop, part.post, part.trip) for part in parts]))
+        least = max(least, filled_from([part.parts for part in parts]))
         for part in parts:
             least = max(least, part.least())
             for value in part.track.assumed:
@@ -135,11 +129,9 @@ def _trips(group: Sequence[Track]) -> _Trips | None:
     symbols, stride = bounds[0][1].symbols, bounds[0][2]
     lengths = [(end.wave.constant or 0) - start for start, end, _ in bounds]
     for track in group:
-        for event in track.events:
-            told = [value.wave.constant for value in event.when if value.symbols == symbols]
-            lengths += [constant for constant in told if constant is not None]
-        told = [value.wave.constant for value in track.assumed if value.symbols == symbols]
-        lengths += [constant for constant in told if constant is not None]
+        told = [*[value for event in track.events for value in event.when], *track.assumed]
+        constants = [value.wave.constant for value in told if value.symbols == symbols]
+        lengths += [constant for constant in constants if constant is not None]
     return _Trips(symbols, stride, max(lengths))
 
 
@@ -184,12 +176,20 @@ class _Part:
     def __init__(self, track: Track, events: list[Named], trip: int) -> None:
         self.track = track
         self.trip = trip
-        self.pre = [one for one in events if one.part == "pre"]
-        self.loop = [one for one in events if one.part == "loop"]
-        self.post = [one for one in events if one.part == "post"]
+        self.pre, self.loop, self.post = ([one for one in events if one.part == part] for part in PARTS)
         self.shift = 0
         self.bound = 0
         """The smallest N for which the ops before the loop are iterations of it."""
+
+    @property
+    def parts(self) -> Parts:
+        """The events before, in and after the loop, which runs N + trip times."""
+        return self.pre, self.loop, self.post, self.trip
+
+    @property
+    def every(self) -> list[Named]:
+        """All its events, in order."""
+        return [*self.pre, *self.loop, *self.post]
 
     def fold(self) -> None:
         """Fold the end of ``pre`` into the loop as iterations, if it has conditions."""
@@ -214,7 +214,7 @@ class _Part:
 
     def loosen(self) -> None:
         """Let groups close and be waited for from the first iteration, where there is nothing in them yet."""
-        for kind, closing in _GROUPS.items():
+        for kind, closing in GROUPS.items():
             firsts = [one.first for one in self.loop if one.event.op == kind]
             for one in self.loop:
                 early = one.event.op in closing and all(first >= one.first for first in firsts)
@@ -264,7 +264,7 @@ class _Part:
     def least(self) -> int:
         """Return the smallest N for which what could not be folded holds."""
         least = self.bound
-        for one in (*self.pre, *self.loop, *self.post):
+        for one in self.every:
             implied = one.part == "post" and one.off is not None and one.above == -self.trip - one.off - 1
             if not implied:
                 least = max(least, one.above + 1)
@@ -274,18 +274,19 @@ class _Part:
 
     def role(self) -> Document:
         """Return the role."""
-        parts = {"pre": self.ops(self.pre), "loop": self.ops(self.loop), "post": self.ops(self.post)}
-        found: Document = {"name": self.track.name} | {part: ops for part, ops in parts.items() if ops}
+        found: Document = {"name": self.track.name}
+        found |= {part: self.ops(events) for part, events in zip(PARTS, self.parts[:3], strict=True) if events}
         return found | ({"trip": f"N{self.trip:+d}"} if self.loop and self.trip else {})
 
     def ops(self, events: list[Named]) -> list[Document]:
         """Return the ops, with the fences that Triton inserts later."""
-        mine = (*self.pre, *self.loop, *self.post)
-        generic = {one.buf for one in mine if one.buf and not one.buf.tensor and one.event.op in ("read", "write")}
+        generic = {
+            one.buf for one in self.every if one.buf and not one.buf.tensor and one.event.op in ("read", "write")
+        }
         found: list[Document] = []
         for one in events:
             op = _op(one)
-            if one.event.op in _ASYNC and one.buf in generic and not (found and found[-1]["op"] == "proxy_fence"):
+            if one.buf in generic and one.event.op not in GENERIC and not (found and found[-1]["op"] == "proxy_fence"):
                 found.append({"op": "proxy_fence"} | ({"guard": op["guard"]} if "guard" in op else {}))
             found.append(op)
         return found
@@ -304,7 +305,7 @@ def _op(one: Named) -> Document:
         found["idx_abs"] = one.index
     if one.ph:
         found["ph"] = one.ph
-    if event.op in _NUMBERED or (event.op == "arrive" and event.n != 1):
+    if event.op in GROUP_WAITS or (event.op == "arrive" and event.n != 1):
         found["n"] = event.n
     if event.bytes is not None:
         found["bytes"] = event.bytes
@@ -342,13 +343,17 @@ def _begun_together(parts: list[_Part]) -> dict[str, int]:
     for part in parts:
         for place in [place for place, one in enumerate(part.pre) if one.event.op == "start"]:
             ring = Ring("start", 1, 0, 1, 0)
-            event = replace(part.pre[place].event, op="arrive", n=1)
-            part.pre[place] = Named(event, "pre", bar=ring, index=0)
+            part.pre[place] = _on(ring, replace(part.pre[place].event, op="arrive", n=1))
             part.pre = _begun(part.pre, place)
             for other in [other for other in parts if other.track.owner is not part.track.owner]:
-                other.pre.insert(0, Named(Event("wait", "pre", other.track.line), "pre", bar=ring, index=0))
+                other.pre.insert(0, _on(ring, Event("wait", "pre", other.track.line)))
             return {ring.name: ring.count}
     return {}
+
+
+def _on(ring: Ring, event: Event, part: Part | None = None) -> Named:
+    """Return an event on the only phase of a barrier."""
+    return Named(event, part or event.part, bar=ring, index=0)
 
 
 def _joined(parts: list[_Part]) -> dict[str, int]:
@@ -360,28 +365,25 @@ def _joined(parts: list[_Part]) -> dict[str, int]:
         return found
     marks = [place for place, one in enumerate(default.pre) if one.event.op == "start"]
     default.pre = _begun(default.pre, marks[0]) if marks else default.pre
-    order = [*default.pre, *default.loop, *default.post]
-    places = {one.event.op: place for place, one in enumerate(order) if one.event.op in ("start", "end")}
+    places = {one.event.op: place for place, one in enumerate(default.every) if one.event.op in ("start", "end")}
     before = places.get("start", 0) > 0
     if before and not default.loop:
         # what comes after the start waits for the loops of others, so it is no prologue
         default.pre, default.post = default.pre[: places["start"] + 1], default.pre[places["start"] + 1 :]
-    after = "end" in places and places["end"] + 1 < len(order)
+    after = "end" in places and places["end"] + 1 < len(default.every)
     for name, wanted, count in (("start", before, 1), ("end", after, len(others))):
         ring = Ring(name, 1, 0, count, 0)
         for part in (default.pre, default.loop, default.post):
             for place in reversed([place for place, one in enumerate(part) if one.event.op == name]):
-                op = "arrive" if name == "start" else "wait"
-                made = replace(part[place].event, op=op, n=1 if name == "start" else 0)
-                part[place : place + 1] = (
-                    [Named(made, part[place].part, bar=ring, index=0)] if wanted and others else []
-                )
+                op, n = ("arrive", 1) if name == "start" else ("wait", 0)
+                made = _on(ring, replace(part[place].event, op=op, n=n), part[place].part)
+                part[place : place + 1] = [made] * bool(wanted and others)
         if not wanted or not others:
             continue
         found[name] = count
         for other in others:
             if name == "start":
-                other.pre.insert(0, Named(Event("wait", "pre", other.track.line), "pre", bar=ring, index=0))
+                other.pre.insert(0, _on(ring, Event("wait", "pre", other.track.line)))
             else:
-                other.post.append(Named(Event("arrive", "post", other.track.line, n=1), "post", bar=ring, index=0))
+                other.post.append(_on(ring, Event("arrive", "post", other.track.line, n=1)))
     return found

@@ -14,16 +14,8 @@ from dataclasses import replace
 from typing import Final
 
 from layoutalg.notation.mlir import Operation, Region, fail, read_mlir, split
-from layoutalg.proofs.pipeline.kernels.events import (
-    Kernel,
-    Scope,
-    Slot,
-    Track,
-    Value,
-    refuse,
-    same,
-)
-from layoutalg.proofs.pipeline.kernels.loops import FOR, Loops, Outer, bounds_of, yielded
+from layoutalg.proofs.pipeline.kernels.events import Kernel, Scope, Slot, Track, Value, refuse, same
+from layoutalg.proofs.pipeline.kernels.loops import FOR, Bounds, Loops, Outer, bounds_of, yielded
 from layoutalg.proofs.pipeline.kernels.operations import COMPUTES, VIEWS, is_eventful
 from layoutalg.proofs.pipeline.kernels.parts import belongs, distribute, touches
 from layoutalg.proofs.pipeline.kernels.waves import (
@@ -120,13 +112,13 @@ class _Reader(Loops):
         """Follow scalar arithmetic; pass over what only computes; refuse the rest."""
         values = [scope.get(name) for name in one.operands()]
         under = tuple(dict.fromkeys([part for value in values if isinstance(value, Linear) for part in value.under]))
-        known = [_bare(value) if isinstance(value, (Linear, Conditions)) else None for value in values]
+        known = [_bare(_known(value)) for value in values]
         found: Known | None = None
         if one.name == "arith.constant":
             number = re.match(r"(-?\d+|true|false)\b(?! *x)", one.head)
             if number and (one.types.startswith(("i", "si", "ui")) or not one.types):
                 found = Linear.of({"true": 1}.get(number[1]) or _number(number[1]))
-        elif any(is_eventful(inner) for inner in one.walk()):
+        elif is_eventful(one):
             refuse(one.line, f"{one.name} is not known")
         elif "tensor" in one.types or "tensor" in one.head:
             found = None
@@ -150,7 +142,7 @@ class _Reader(Loops):
             found = found if found is not None else arithmetic(one.name, *known)
         elif one.name.startswith(("tt.get_program_id", "tt.get_num_programs")):
             found = Linear(Wave((0,)), ((f"{one.name} {one.head}", 1),))
-        elif not one.name.startswith(COMPUTES) or any(is_eventful(inner) for inner in one.walk()):
+        elif not one.name.startswith(COMPUTES) or is_eventful(one):
             refuse(one.line, f"{one.name} is not known")
         if under:
             found = replace(found, under=under) if isinstance(found, Linear) else None
@@ -170,11 +162,12 @@ class _Reader(Loops):
         values = [scope.get(value.strip()) for _, _, value in carried]
         body = one.regions[0]
         start, stride = (value.constant if isinstance(value, Linear) else None for value in (first, step))
-        if not any(is_eventful(inner) for inner in one.walk()):
+        bounds = bounds_of(start, end, stride, f"iterations of line {one.line}", first, step)
+        if not is_eventful(one):
             self.pass_over(one, names, scope)
             return
         if any(inner.name == "ttng.init_barrier" for inner in one.walk()):
-            self.repeat(one, [counter, *names], scope)
+            self.repeat(one, [counter, *names], bounds, scope)
             return
         if start is None or stride is None or stride < 1 or not isinstance(end, Linear):
             start, stride = None, None
@@ -188,7 +181,6 @@ class _Reader(Loops):
         if self.silent:
             self.pass_over(one, names, scope)
             return
-        bounds = bounds_of(start, end, stride, f"iterations of line {one.line}", first, step)
         if self.part == "loop":
             words = [value.strip() for _, _, value in carried]
             self.inner(one, counter, names, words, bounds, scope)
@@ -212,7 +204,7 @@ class _Reader(Loops):
             values = self.run(sides[0 if fixed else 1], scope) if fixed or len(sides) > 1 else []
             scope |= dict(zip(one.results, values, strict=False))
             return
-        eventful = any(is_eventful(inner) for inner in one.walk())
+        eventful = is_eventful(one)
         if eventful and not self.silent and self.own(one):
             for place, side in enumerate(sides):
                 self.aside(side, scope, f"line {side.line}", keep=place < 2)
@@ -221,46 +213,35 @@ class _Reader(Loops):
         unknown = not isinstance(choice, Conditions) and (not isinstance(choice, Linear) or choice.symbols)
         if eventful and not self.silent and unknown and self.part != "pre":
             for side in sides:
-                if any(is_eventful(inner) for op in side.operations for inner in op.walk()):
+                if any(map(is_eventful, side.operations)):
                     self.sometimes(side, scope)
             self.pass_over(one, [], scope)
             return
         before = self.when
         results: list[list[Value | None]] = []
-        for side, truth in zip(
-            sides, (choice, inverse(choice if not isinstance(choice, Slot) else None)), strict=False
-        ):
-            known = truth if isinstance(truth, (Linear, Conditions)) else None
-            if (
-                eventful
-                and not self.silent
-                and any(is_eventful(inner) for op in side.operations for inner in op.walk())
-            ):
-                self.when = before + self.positive(known, side.line)
+        truth = _known(choice)
+        for side, holds in zip(sides, (truth, inverse(truth)), strict=False):
+            if not self.silent and any(map(is_eventful, side.operations)):
+                self.when = before + self.positive(holds, side.line)
             results.append(self.run(side, dict(scope)))
             self.when = before
         first = results[0] if len(results) > 1 and len(results[0]) == len(results[1]) else []
         for place, result in enumerate(one.results):
             pair = (first[place], results[1][place]) if place < len(first) else (None, None)
-            known_pair = [value if isinstance(value, (Linear, Conditions)) else None for value in pair]
-            truth = choice if isinstance(choice, (Linear, Conditions)) else None
-            scope[result] = pair[0] if same(pair[0], pair[1]) else selected(truth, *known_pair)
+            scope[result] = pair[0] if same(*pair) else selected(truth, *map(_known, pair))
 
     def own(self, one: Operation) -> bool:
         """Whether a branch has barriers of its own, so that nothing outside depends on it."""
         return self.part == "pre" and any(inner.name == "ttng.init_barrier" for inner in one.walk())
 
-    def repeat(self, one: Operation, names: list[str], scope: Scope) -> None:
+    def repeat(self, one: Operation, names: list[str], bounds: Bounds, scope: Scope) -> None:
         """Follow a loop whose body sets up its own barriers: the body is a pipeline of its own."""
         if self.silent:
             self.pass_over(one, names[1:], scope)
             return
         if self.part != "pre":
             refuse(one.line, "a loop inside a loop, or a second one, moves memory too")
-        found = FOR.match(one.regions[0].header)
-        header = [scope.get(found[place]) for place in (2, 3, 4)] if found else [None] * 3
-        start, stride = (value.constant if isinstance(value, Linear) else None for value in (header[0], header[2]))
-        self.track.bounds = bounds_of(start, header[1], stride, f"iterations of line {one.line}", *header[::2])
+        self.track.bounds = bounds
         self.aside(one.regions[0], scope | dict.fromkeys(names), f"line {one.line}", loop=True)
         self.part = "post"
         self.pass_over(one, names[1:], scope)
@@ -276,7 +257,7 @@ class _Reader(Loops):
         outside = [event for event in inner.events if touches(event) and not touches(event) <= mine]
         kinds = {event.op for event in outside}
         for event in inner.events:
-            other = event in outside or (not touches(event) and belongs(event.op, kinds))
+            other = event in outside or belongs(event, kinds)
             if not other or (event.op == "proxy_fence" and not outside):
                 continue
             if event.part != "pre" and event.op != "proxy_fence" and inner.bounds and event.part == "loop":
@@ -286,11 +267,10 @@ class _Reader(Loops):
             outer.events.append(replace(event, part="loop", when=()))
             if event.when:
                 refuse(event.line, "a condition of an outer loop is not followed")
-        shared = {event for event in inner.events if event.op == "proxy_fence"}
         inner.events = [
             event
             for event in inner.events
-            if event in shared or not (event in outside or (not touches(event) and belongs(event.op, kinds)))
+            if event.op == "proxy_fence" or not (event in outside or belongs(event, kinds))
         ]
         if keep:
             self.tracks.append(inner)
@@ -319,12 +299,14 @@ class _Reader(Loops):
             self.track, self.part = outer, part
         self.note("end", one.line)
 
-    # memory
-
 
 def _number(word: str) -> int:
     return int(word) if word.lstrip("-").isdigit() else 0
 
 
-def _bare(value: Known) -> Known:
+def _known(value: Value | None) -> Known | None:
+    return None if isinstance(value, Slot) else value
+
+
+def _bare(value: Known | None) -> Known | None:
     return replace(value, under=()) if isinstance(value, Linear) and value.under else value

@@ -25,9 +25,11 @@ from layoutalg.targets.nvidia.tensormap.facts import box_bytes, is_measured
 from layoutalg.targets.nvidia.tensormap.fields import CODES, DTYPES, TensorMap, malformed
 from layoutalg.targets.nvidia.tensormap.limits import MAX_BOX, MAX_BOX_BYTES, RANGES
 from layoutalg.targets.nvidia.tensormap.rules import RULES
+from layoutalg.targets.nvidia.tensormap.texts import HALF_BYTES, is_call, read_call, read_map
 
 SCHEMA = "layoutalg/tensormap-diagnosis/1"
-_HALF = 64
+CALL = "layoutalg/driver-call/1"
+"""Schema of the arguments of ``cuTensorMapEncodeTiled``."""
 _DRIVER_NAMES = {
     "tensorDataType": "dtype", "globalAddress": "base_address", "globalDim": "dims", "globalStrides": "strides_bytes",
     "boxDim": "box", "elementStrides": "element_strides", "l2Promotion": "l2_promotion", "oobFill": "oob_fill",
@@ -48,7 +50,7 @@ class Trouble:
     """One problem: something the driver refuses, or that only documents forbid.
 
     Args:
-        rule: Id of the rule, or a name for the bits: ``RESERVED``, ``UNUSED_MODE``, ``UPPER_HALF``, ...
+        rule: Id of the rule, or a name for the bits: ``RESERVED``, ``UNUSED_MODE``, ``UPPERHALF_BYTES``, ...
         field: The field, with its position.
         message: A sentence with the numbers.
         enforced: Whether the measured driver refuses it, or never writes it.
@@ -78,6 +80,7 @@ class Diagnosis:
         tensor_map: The map, if the fields form one.
         repairs: Changes that together, as verified, leave no enforced rule broken.
         repaired: The repaired map.
+        read_as: How a text was read.
     """
 
     fields: tuple[tuple[str, str], ...]
@@ -85,6 +88,7 @@ class Diagnosis:
     tensor_map: TensorMap | None = None
     repairs: tuple[Repair, ...] = ()
     repaired: TensorMap | None = None
+    read_as: str = ""
 
     @property
     def accepted(self) -> bool:
@@ -94,7 +98,7 @@ class Diagnosis:
     def __str__(self) -> str:
         head = "accepted" if self.accepted else "not accepted"
         lines = [f"tensor map    {head} by the measured driver"]
-        lines += [f"  {name:<18} {value}" for name, value in self.fields]
+        lines += [f"  {name:<18} {value}" for name, value in (("read as", self.read_as), *self.fields) if value]
         lines += [f"  wrong         {trouble}" for trouble in self.troubles]
         return "\n".join(lines + [f"  try           {repair.name}: {repair.detail}" for repair in self.repairs])
 
@@ -105,6 +109,7 @@ class Diagnosis:
             "troubles": [plain(asdict(trouble)) for trouble in self.troubles],
             "repairs": [repair.to_json() for repair in self.repairs],
             "repaired_hex": None if self.repaired is None else encode(self.repaired).hex(),
+            **({"read_as": self.read_as} if self.read_as else {}),
         }  # fmt: skip
 
 
@@ -112,13 +117,13 @@ def diagnose(source: object, target: str = "sm_90a", *, status: int | None = Non
     """Report the fields of a tensor map, the rules it breaks, and a repair.
 
     Args:
-        source: A ``TensorMap``; 128 bytes, or the 64 that hold fields, or their hexadecimal text; a mapping of the
-            arguments of ``cuTensorMapEncodeTiled``: fields of ``TensorMap``, or the driver's names (``globalDim``,
-            ...), with names or numbers.
+        source: A ``TensorMap``; 128 bytes, or the 64 that hold fields, or a dump of them, as
+            ``layoutalg.targets.dumps`` reads it; C++ that calls ``cuTensorMapEncodeTiled``; a mapping of its arguments:
+            fields of ``TensorMap``, or the driver's names (``globalDim``, ...), with names, enumerators or numbers.
         target: Architecture; enforced rules and repairs exist only for a measured one.
         status: The driver's return code for these arguments; 0 means accepted.
 
-    Raises: MalformedError: LA300, LA301, LA340, LA806. DeviceMismatchError: LA807: the driver disagrees.
+    Raises: MalformedError: LA300, LA301, LA340, LA806, LA989. DeviceMismatchError: LA807: the driver disagrees.
 
     Example:
         >>> found = diagnose(TensorMap("bf16", (500, 1024), (1000,), (72, 64), swizzle="128B"))
@@ -135,6 +140,12 @@ def diagnose(source: object, target: str = "sm_90a", *, status: int | None = Non
         found = _of_map(source, target)
     elif isinstance(source, Mapping):
         found = _of_map(_read_arguments(source), target)
+    elif isinstance(source, str) and is_call(source):
+        given, how = read_call(source)
+        found = replace(_of_map(_read_arguments(given), target), read_as=how)
+    elif isinstance(source, str):
+        reading = read_map(source, target, (MAP_BYTES, HALF_BYTES))
+        found = replace(_of_bytes(reading.raw, target), read_as=reading.form)
     else:
         found = _of_bytes(_raw(source), target)
     if status is not None and (status == 0) != found.accepted:
@@ -146,13 +157,8 @@ def diagnose(source: object, target: str = "sm_90a", *, status: int | None = Non
 
 
 def _raw(source: object) -> bytes:
-    if isinstance(source, str):
-        try:
-            source = bytes.fromhex(source.strip().removeprefix("0x"))
-        except ValueError:
-            source = None
-    if not isinstance(source, (bytes, bytearray, memoryview)) or len(bytes(source)) not in (_HALF, MAP_BYTES):
-        because = "expected a TensorMap, 64 or 128 bytes, their hex digits, or the arguments of the driver's call"
+    if not isinstance(source, (bytes, bytearray, memoryview)) or len(bytes(source)) not in (HALF_BYTES, MAP_BYTES):
+        because = "expected a TensorMap, 64 or 128 bytes, a dump of them, or the driver's call or its arguments"
         raise malformed("LA806", "cannot diagnose this object", because)
     return bytes(source)
 
@@ -160,9 +166,11 @@ def _raw(source: object) -> bytes:
 def _read_arguments(given: Mapping[Any, Any]) -> TensorMap:
     """The map described by a driver call's arguments."""
     values: dict[str, Any] = {}
+    if given.get("schema", CALL) != CALL:
+        raise malformed("LA806", "these are not the arguments of the driver's call", f"the schema must be {CALL!r}")
     for key, value in given.items():
         name = _DRIVER_NAMES.get(key, key)
-        if name == "tensorRank":
+        if name in ("tensorRank", "schema"):
             continue
         if name in _NUMBERS and isinstance(value, int) and not isinstance(value, bool):
             if value not in _NUMBERS[name]:
@@ -285,9 +293,9 @@ def _of_bytes(raw: bytes, target: str) -> Diagnosis:
         because = error.diagnostic.because or error.diagnostic.what
         return Diagnosis(fields, (*troubles, Trouble("FIELD", "", because, True, False)))
     exact = encode(tm, target)
-    if len(raw) == MAP_BYTES and raw[_HALF:] != exact[_HALF:]:
+    if len(raw) == MAP_BYTES and raw[HALF_BYTES:] != exact[HALF_BYTES:]:
         text = "the upper half does not match the box bytes and alignment that the lower half implies"
-        troubles.append(Trouble("UPPER_HALF", "box_bytes", text, True, False))
+        troubles.append(Trouble("UPPERHALF_BYTES", "box_bytes", text, True, False))
     troubles += [_trouble(entry, False, True) for entry in violations(tm, target, "documented")]
     if not any(trouble.enforced for trouble in troubles):
         return Diagnosis(fields, tuple(troubles), tm)

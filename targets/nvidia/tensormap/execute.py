@@ -26,6 +26,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from layoutalg.ground.byte_runs import merged_runs
 from layoutalg.targets.nvidia.tensormap.checks import require_accepted
 from layoutalg.targets.nvidia.tensormap.convert import fill_bytes, load_convert, refused, require_storable
 from layoutalg.targets.nvidia.tensormap.facts import (
@@ -175,6 +176,33 @@ def tile_store(tm: TensorMap, coords: npt.ArrayLike, memory: Bytes, image: Bytes
     return size
 
 
+def stored_runs(tm: TensorMap, coords: npt.ArrayLike) -> tuple[tuple[int, int], ...]:
+    """Return the bytes of global memory that ``tile_store`` writes, as (address, length), ascending and apart.
+
+    Mathematically: the box clipped at the tensor's edges; a row that ends inside a chunk of 16 bytes is written to the
+    end of that chunk.
+
+    Example:
+        >>> stored_runs(TensorMap("u8", (24, 4), (32,), (32, 3)), (0, 2))
+        ((64, 64),)
+
+    Laws: the bytes that change when ``tile_store`` stores their complements.
+    Source: as for ``tile_store``.
+    """
+    require_map(tm, "stored_runs")
+    require_accepted(tm, "stored_runs", "LA320")
+    starts = _checked_coords(tm, coords)
+    _require_executable(tm)
+    _require_above(starts)
+    if tm.interleave != "NONE":
+        address, inside = interleaved_places(tm, starts)
+        return merged_runs(address[inside], unit_bytes(tm))
+    element = element_bytes(tm.dtype)
+    _require_aligned(starts, element)
+    window = _geometry(tm, starts, element, STORE_CHUNK_BYTES)
+    return () if window.empty else merged_runs(_row_starts(window) + window.first, window.shape[-1])
+
+
 def _window(
     tm: TensorMap, coords: npt.ArrayLike, memory: Bytes, image: Bytes, smem_offset_bytes: int, call: str
 ) -> _Window:
@@ -187,18 +215,22 @@ def _window(
     require_buffer("memory", memory, writable=not load)
     require_buffer("image", image, writable=load)
     element = element_bytes(tm.dtype)
-    if starts[0] * element % 16:
-        because = (
-            f"coords[0] = {starts[0]} elements of {element} bytes is {starts[0] * element} bytes, "
-            "not a multiple of 16; the device raises an illegal instruction"
-        )
-        raise refused("LA321", "the inner start coordinate is not aligned", because, "BOX_ADDR")
+    _require_aligned(starts, element)
     if not load:
         _require_above(starts)
     window = _geometry(tm, starts, element, 1 if load else STORE_CHUNK_BYTES)
     _require_memory(tm, window, memory)
     require_destination(smem_offset_bytes, window.rows * row_pitch_bytes(tm), image, (repr(tm),))
     return window
+
+
+def _require_aligned(starts: tuple[int, ...], element: int) -> None:
+    if starts[0] * element % 16:
+        because = (
+            f"coords[0] = {starts[0]} elements of {element} bytes is {starts[0] * element} bytes, "
+            "not a multiple of 16; the device raises an illegal instruction"
+        )
+        raise refused("LA321", "the inner start coordinate is not aligned", because, "BOX_ADDR")
 
 
 def _require_above(starts: tuple[int, ...]) -> None:
@@ -264,11 +296,15 @@ def _filled(tm: TensorMap, window: _Window) -> Bytes:
 
 def _overlapping(window: _Window) -> bool:
     """Return whether two rows inside the tensor share a byte: exact, by sorting the row addresses."""
+    return bool((np.diff(np.sort(_row_starts(window))) < window.shape[-1]).any())
+
+
+def _row_starts(window: _Window) -> Ints:
+    """Return where the rows inside the tensor start, relative to the first."""
     starts = np.zeros(1, np.int64)
     for count, stride in zip(window.shape[:-1], window.strides[:-1], strict=True):
         starts = (starts[:, None] + stride * np.arange(count, dtype=np.int64)).reshape(-1)
-    starts.sort()
-    return bool((np.diff(starts) < window.shape[-1]).any())
+    return starts
 
 
 def _require_consistent(window: _Window, values: Bytes, memory: Bytes) -> None:

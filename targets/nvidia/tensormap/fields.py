@@ -13,6 +13,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from types import MappingProxyType
 from typing import Any
 
@@ -90,6 +91,31 @@ CODES: Mapping[str, Mapping[str, int]] = MappingProxyType(
     }
 )
 """The driver's numbers of every enumeration by field and name."""
+_ENUMERATIONS: Mapping[str, tuple[str, Mapping[str, str]]] = {
+    "dtype": (
+        "DATA_TYPE_",
+        {
+            "u8": "UINT8", "u16": "UINT16", "u32": "UINT32", "s32": "INT32", "u64": "UINT64", "s64": "INT64",
+            "f16": "FLOAT16", "f32": "FLOAT32", "f64": "FLOAT64", "bf16": "BFLOAT16", "f32_ftz": "FLOAT32_FTZ",
+            "tf32": "TFLOAT32", "tf32_ftz": "TFLOAT32_FTZ", "u4_align8": "16U4_ALIGN8B",
+            "u4_align16": "16U4_ALIGN16B", "u6_align16": "16U6_ALIGN16B",
+        },
+    ),
+    "interleave": ("INTERLEAVE_", {name: name for name in INTERLEAVE_CODES}),
+    "swizzle": ("SWIZZLE_", {name: name for name in SWIZZLE_TABLE}),
+    "l2_promotion": (
+        "L2_PROMOTION_", {name: name if name == "NONE" else f"L2_{name}" for name in L2_PROMOTION_CODES}
+    ),
+    "oob_fill": ("FLOAT_OOB_FILL_", {"ZERO": "NONE", "NAN": "NAN_REQUEST_ZERO_FMA"}),
+}  # fmt: skip
+ENUMERATORS: Mapping[str, Mapping[str, str]] = MappingProxyType(
+    {
+        field: MappingProxyType({name: f"CU_TENSOR_MAP_{prefix}{tail}" for name, tail in tails.items()})
+        for field, (prefix, tails) in _ENUMERATIONS.items()
+    }
+)
+"""The enumerators of ``cuda.h`` by field and name."""
+_ENUMERATED = {text: (field, name) for field, names in ENUMERATORS.items() for name, text in names.items()}
 INTERLEAVES: tuple[str, ...] = tuple(INTERLEAVE_CODES)
 SWIZZLES: tuple[str, ...] = tuple(SWIZZLE_TABLE)
 L2_PROMOTIONS: tuple[str, ...] = tuple(L2_PROMOTION_CODES)
@@ -137,10 +163,32 @@ def checked_ints(name: str, values: object, code: str = "LA300") -> tuple[int, .
     return tuple([checked_int(f"{name}[{index}]", value, code) for index, value in enumerate(entries)])
 
 
+def name_of_enumerator(field: str, value: object) -> object:
+    """Return the name that an enumerator of ``cuda.h`` has here; any other value unchanged.
+
+    Args:
+        field: A field of ``ENUMERATORS``.
+        value: Text such as ``CU_TENSOR_MAP_SWIZZLE_128B``, also qualified; a member of an ``Enum`` of such a name.
+
+    Example:
+        >>> name_of_enumerator("swizzle", "CU_TENSOR_MAP_SWIZZLE_128B"), name_of_enumerator("oob_fill", "ZERO")
+        ('128B', 'ZERO')
+    """
+    text = value.name if isinstance(value, Enum) else value
+    if not isinstance(text, str):
+        return value
+    found = _ENUMERATED.get(text.strip().replace("::", ".").rpartition(".")[2])
+    return found[1] if found and found[0] == field else value
+
+
 def checked_name(name: str, value: object, allowed: Mapping[str, object], code: str = "LA301") -> str:
-    """Return a name that must be in a table."""
+    """Return a name that must be in a table, or the one that an enumerator of ``cuda.h`` stands for."""
+    value = name_of_enumerator(name, value)
     if not isinstance(value, str) or value not in allowed:
-        raise malformed(code, f"{name} {shown(value)} is not known", f"{name} must be one of " + ", ".join(allowed))
+        rule = f"{name} must be one of " + ", ".join(allowed)
+        if isinstance(value, str) and value in _ENUMERATED:
+            rule += f"; {value} is a value of {_ENUMERATED[value][0]}"
+        raise malformed(code, f"{name} {shown(value)} is not known", rule)
     return str(value)
 
 
@@ -186,7 +234,7 @@ class TensorMap:
     0 <= j[i] < ceil(box[i] / element_strides[i]).
 
     Args:
-        dtype: Element type, a name of ``DTYPES``.
+        dtype: Element type, a name of ``DTYPES``; like the other names also an enumerator of ``ENUMERATORS``.
         dims: Extents of the tensor, elements, innermost first. Any rank is representable.
         strides_bytes: Distance in bytes between neighbours along modes 1, 2, ...; one fewer than ``dims``.
         box: Extents of the box, elements of the tensor (before element strides).

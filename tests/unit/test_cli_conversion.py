@@ -1,4 +1,4 @@
-"""The commands ``convert`` and ``gather``: plans in words, JSON, kernels and pictures, and what cannot be done."""
+"""The commands ``conversion`` and ``gather``: plans in words, JSON, kernels and pictures, and what cannot be done."""
 
 import io
 import json
@@ -16,10 +16,10 @@ COLUMNS = "F2[register=(32), lane=(1)(2)(4)(8)(16) -> x:64]"
 
 
 def test_the_plan_is_told(capsys):
-    assert main(["convert", ROWS, COLUMNS, "--bits", "32"]) == PROVED
+    assert main(["conversion", ROWS, COLUMNS, "--bits", "32"]) == PROVED
     told = capsys.readouterr().out
     assert told.startswith("conversion    shuffles: 2 shuffles, 4 selects")
-    assert main(["convert", ROWS, COLUMNS, "--bits", "32", "--mechanism", "shared", "--json"]) == PROVED
+    assert main(["conversion", ROWS, COLUMNS, "--bits", "32", "--mechanism", "shared", "--json"]) == PROVED
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "layoutalg/conversion/1"
     assert document["mechanism"] == "shared"
@@ -28,35 +28,35 @@ def test_the_plan_is_told(capsys):
 @pytest.mark.parametrize(("target", "word"), [("sm_90a", "__shfl_sync"), ("gfx1201", "ds_bpermute")])
 def test_the_kernel_is_written(tmp_path, capsys, target, word):
     path = tmp_path / "kernel.txt"
-    assert main(["convert", "(32,2):(2,1)", "(32,2):(1,32)", "--target", target, "--emit", str(path)]) == PROVED
+    assert main(["conversion", "(32,2):(2,1)", "(32,2):(1,32)", "--target", target, "--emit", str(path)]) == PROVED
     assert capsys.readouterr().out
     assert word in path.read_text()
 
 
 def test_layouts_of_other_tensors_are_refused(capsys):
-    assert main(["convert", ROWS, "(32,2):(1,64)"]) == REFUTED
+    assert main(["conversion", ROWS, "(32,2):(1,64)"]) == REFUTED
     assert "LA934" in capsys.readouterr().err
-    assert main(["convert", ROWS, COLUMNS.replace("x:", "y:")]) == USAGE
-    assert main(["convert", ROWS, "nonsense"]) == USAGE
+    assert main(["conversion", ROWS, COLUMNS.replace("x:", "y:")]) == USAGE
+    assert main(["conversion", ROWS, "nonsense"]) == USAGE
 
 
 def test_layouts_come_from_files_and_standard_input(tmp_path, capsys, monkeypatch):
-    assert main(["convert", ROWS, COLUMNS]) == PROVED
+    assert main(["conversion", ROWS, COLUMNS]) == PROVED
     told = capsys.readouterr().out
     path = tmp_path / "rows.layout"
     path.write_text(ROWS + "\n", encoding="utf-8")
-    assert main(["convert", str(path), COLUMNS]) == PROVED
+    assert main(["conversion", str(path), COLUMNS]) == PROVED
     assert capsys.readouterr().out == told
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(COLUMNS.encode())))
-    assert main(["convert", str(path), "-"]) == PROVED
+    assert main(["conversion", str(path), "-"]) == PROVED
     assert capsys.readouterr().out == told
-    assert main(["convert", "-", "-"]) == USAGE
+    assert main(["conversion", "-", "-"]) == USAGE
     assert "standard input can be only one of source, destination" in capsys.readouterr().err
-    assert main(["convert", str(tmp_path / "missing.layout"), COLUMNS]) == USAGE
+    assert main(["conversion", str(tmp_path / "missing.layout"), COLUMNS]) == USAGE
 
 
 def test_a_budget_that_is_spent_is_no_refusal(capsys):
-    assert main(["convert", ROWS, COLUMNS, "--budget", "0"]) == UNKNOWN
+    assert main(["conversion", ROWS, COLUMNS, "--budget", "0"]) == UNKNOWN
     assert "LA001" in capsys.readouterr().err
 
 
@@ -64,24 +64,25 @@ def test_sizes_that_one_text_lacks_are_those_of_the_other(capsys):
     blocked = "#ttg.blocked<{sizePerThread=[1,4], threadsPerWarp=[8,4], warpsPerCTA=[1,1], order=[1,0]}>"
     sized = "F2[register=(0,1)(8,0)(0,8), lane=(0,2)(0,4)(1,0)(2,0)(4,0) -> dim0:16, dim1:16]"
     for words in ([blocked, sized], [sized, blocked]):
-        assert main(["convert", *words]) == PROVED
+        assert main(["conversion", *words]) == PROVED
         told = capsys.readouterr().out
-        assert main(["convert", *words, "--shape", "16,16"]) == PROVED
+        assert main(["conversion", *words, "--shape", "16,16"]) == PROVED
         assert capsys.readouterr().out == told
-        assert main(["convert", *words, "--shape", "16,32"]) == USAGE
+        assert main(["conversion", *words, "--shape", "16,32"]) == USAGE
     capsys.readouterr()
-    assert main(["convert", blocked, blocked]) == USAGE
+    assert main(["conversion", blocked, blocked]) == USAGE
     assert "pass --shape, outermost dimension first" in capsys.readouterr().err
-    assert main(["convert", blocked, "(32,8):(8,1)", "--shape", "16,16"]) == PROVED
+    assert main(["conversion", blocked, "(32,8):(8,1)", "--shape", "16,16"]) == PROVED
 
 
 def test_the_picture_is_the_plan_s(tmp_path, capsys):
     path = tmp_path / "plan.svg"
-    assert main(["convert", ROWS, COLUMNS, "--bits", "32", "--picture", str(path)]) == PROVED
+    assert main(["conversion", ROWS, COLUMNS, "--bits", "32", "--picture", str(path)]) == PROVED
     plan = conversion(parse(ROWS), parse(COLUMNS), 32)
     assert path.read_text(encoding="utf-8") == draw.svg(plan) + "\n"
     assert capsys.readouterr().out == f"{plan}\n"
-    assert main(["convert", ROWS, COLUMNS, "--mechanism", "shared", "--smem", "5", "--picture", str(path)]) == UNKNOWN
+    words = ["--mechanism", "shared", "--smem", "5", "--picture", str(path)]
+    assert main(["conversion", ROWS, COLUMNS, *words]) == UNKNOWN
     assert path.read_text(encoding="utf-8").startswith("<svg ")
 
 

@@ -1,0 +1,287 @@
+"""Read MLIR's ``memref`` types and ``affine_map`` attributes as layouts from indices to element offsets.
+
+Notation: ``affine_map<(i, j) -> (72 * i + j)>`` with ``+``, ``-``, ``*`` by constants, ``floordiv``, ``ceildiv`` and
+``mod`` by positive constants; ``memref<64x64xf16, LAYOUT, SPACE>``, where LAYOUT is ``strided<[72, 1], offset: 8>``,
+an affine map with one result, or absent (row-major). Dimension k is that of the type, outermost first.
+
+References: the MLIR language reference, builtin dialect: MemRefType, StridedLayoutAttr, AffineMapAttr.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+
+from layoutalg.bridges.cute import recognize
+from layoutalg.bridges.normal import of_axes
+from layoutalg.f2 import LinearLayout
+from layoutalg.ground.errors import Diagnostic, LayoutError, MalformedError, shown
+from layoutalg.ground.limits import POINTS
+from layoutalg.ground.recognize import Departure, linear
+from layoutalg.piecewise import PiecewiseLayout
+
+DEEPEST = 64
+"""Parentheses inside each other."""
+_TOKEN = re.compile(r"\s*(?:([A-Za-z_$][\w$.]*)|(\d{1,19})|(.))", re.DOTALL)
+_TYPE = re.compile(r"((?:(?:\d{1,18}|\?|\*)\s*x\s*)*)([A-Za-z_]\w*)")
+_STRIDED = re.compile(r"strided\s*<\s*\[([^\]]*)\]\s*(?:,\s*offset\s*:\s*(\?|-?\d{1,18})\s*)?>")
+_OPERATORS = ("floordiv", "ceildiv", "mod")
+
+
+def fail(text: str, because: str) -> NoReturn:
+    """Raise LA993."""
+    raise MalformedError(Diagnostic("LA993", "this MLIR text has no layout", (shown(text, 100),), because))
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """An affine or quasi-affine expression: the factor of each dimension and the constant, or only its text for ISL."""
+
+    text: str
+    factors: tuple[int, ...] | None
+    constant: int = 0
+
+    @property
+    def number(self) -> int | None:
+        """The value of a constant expression."""
+        return self.constant if self.factors is not None and not any(self.factors) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    """An affine map: its dimensions and results."""
+
+    names: tuple[str, ...]
+    results: tuple[Term, ...]
+    text: str
+
+    def layout(self, extents: Sequence[int]) -> Any:
+        """Return the map on a box: strides if it is linear, otherwise the narrowest family that has it."""
+        if len(extents) != len(self.names):
+            fail(
+                self.text, f"the shape must have {len(self.names)} dimensions like the map, not {shown(tuple(extents))}"
+            )
+        if len(self.results) == 1 and (term := self.results[0]).factors is not None:
+            return of_axes([(pair,) for pair in zip(extents, term.factors, strict=True)], term.constant)
+        axes = [f"c{place}" for place in range(len(extents))]
+        box = " and ".join(f"0 <= {axis} < {extent}" for axis, extent in zip(axes, extents, strict=True))
+        values = ", ".join(term.text for term in self.results)
+        outputs = tuple(f"dim{place}" for place in range(len(self.results))) if len(self.results) > 1 else ("offset",)
+        found = PiecewiseLayout(f"{{ [{', '.join(axes)}] -> [{values}] : {box} }}", outputs)
+        if len(self.results) > 1 or found.size > POINTS:
+            return found
+        return recognized(np.asarray(found.table(), dtype=np.int64).reshape(-1), extents) or found
+
+
+def recognized(values: Any, extents: Sequence[int]) -> Any:
+    """Return the layout with one mode or axis per extent that has these values, first extent fastest; or None.
+
+    Example:
+        >>> print(recognized(np.arange(6), (2, 3)), recognized(np.array([0, 3, 3, 0]), (2, 2)))
+        (2,3):(1,2) F2[dim0=(3), dim1=(3) -> offset:4]
+        >>> recognized(np.array([0, 1, 5]), (3,)) is None
+        True
+    """
+    try:
+        return recognize(values, tuple(extents))
+    except LayoutError:  # no strides under one swizzle
+        pass
+    if len(values) & (len(values) - 1) or int(values.min()) < 0:
+        return None
+    found = linear(values)
+    if isinstance(found, Departure):
+        return None
+    axes = tuple((f"dim{place}", extent.bit_length() - 1) for place, extent in enumerate(extents))
+    return LinearLayout(axes, (("offset", int(values.max()).bit_length()),), *found)
+
+
+def parse_memref(text: str, shape: Any = None) -> Any:
+    """Return the layout of a memref type, or of an affine map on the box ``shape``.
+
+    Args:
+        text: As in the module's notation.
+        shape: Extents of an affine map, outermost first.
+
+    Raises: MalformedError: LA993: a dynamic size or stride, a symbol, or text that is neither.
+
+    Example:
+        >>> print(parse_memref("memref<64x32xf16, strided<[40, 1], offset: 8>>"))
+        8 + (64,32):(40,1)
+        >>> print(parse_memref("affine_map<(i, j) -> (i * 8 + (j + i) mod 8)>", (4, 8)))
+        { [c0, c1] -> [(8c0 + (c0 + c1) mod 8)] : 0 <= c0 <= 3 and 0 <= c1 <= 7 } as offset
+        >>> parse_memref("memref<?x8xf32>")
+        Traceback (most recent call last):
+        layoutalg.ground.errors.MalformedError: LA993 this MLIR text has no layout
+          in     'memref<?x8xf32>'
+          since  the extent of dimension 0 is dynamic: give a number
+    """
+    inside = text.strip()
+    if inside.startswith("affine_map"):
+        if shape is None:
+            fail(text, "an affine map has no extents: give shape=, such as shape=(64, 64)")
+        return _map(inside).layout(tuple(int(extent) for extent in shape))
+    extents, _, more = read_type(inside)
+    if shape is not None and tuple(shape) != extents:
+        fail(text, f"its shape is {extents}, not {shown(tuple(shape))}")
+    layout = next((part for part in more if part.startswith(("strided", "affine_map"))), None)
+    if layout is None:
+        steps = [1]
+        for extent in extents[:0:-1]:
+            steps.append(steps[-1] * extent)
+        return of_axes([(pair,) for pair in zip(extents, reversed(steps), strict=True)] if extents else [])
+    if layout.startswith("affine_map"):
+        found = _map(layout)
+        if len(found.results) != 1:
+            fail(text, f"its map must have one result, the element offset, not {len(found.results)}")
+        return found.layout(extents)
+    parts = _STRIDED.fullmatch(layout)
+    strides = [part.strip() for part in parts[1].split(",")] if parts and parts[1].strip() else []
+    if parts is None or not all(re.fullmatch(r"\?|-?\d{1,18}", part) for part in strides):
+        fail(text, "a strided layout is strided<[72, 1]> or strided<[72, 1], offset: 8>")
+    if "?" in (*strides, parts[2]):
+        what = f"the stride of dimension {strides.index('?')}" if "?" in strides else "the offset"
+        fail(text, f"{what} is dynamic: give a number")
+    if len(strides) != len(extents):
+        fail(text, f"it has {len(extents)} dimensions and {len(strides)} strides")
+    return of_axes([((extent, int(step)),) for extent, step in zip(extents, strides, strict=True)], int(parts[2] or 0))
+
+
+def read_type(text: str) -> tuple[tuple[int, ...], str, tuple[str, ...]]:
+    """Return the extents, the element type and the other parts of a memref type.
+
+    Example:
+        >>> read_type("memref<4x8xf16, #gpu.address_space<workgroup>>")
+        ((4, 8), 'f16', ('#gpu.address_space<workgroup>',))
+    """
+    found = re.fullmatch(r"memref\s*<(.*)>", text.strip(), re.DOTALL)
+    first, *more = _parts(found[1]) if found else [""]
+    parts = _TYPE.fullmatch(first)
+    if parts is None:
+        fail(text, "a memref is memref<64x64xf16>, memref<64x64xf16, strided<[72, 1]>> or one with an affine_map")
+    # the x of an extent and the element type share no letter: 4xf16, not 4xx
+    extents = [part.strip() for part in parts[1].split("x") if part.strip()]
+    for place, extent in enumerate(extents):
+        if not extent.isdecimal():
+            fail(text, f"the extent of dimension {place} is dynamic: give a number")
+    return tuple(map(int, extents)), parts[2], tuple(more)
+
+
+def _parts(text: str) -> list[str]:
+    """Split at commas outside of brackets; the arrow of a map closes nothing."""
+    found, depth, start = [], 0, 0
+    plain = text.replace("->", "--")
+    for at, letter in enumerate(plain):
+        depth += (letter in "<([{") - (letter in ">)]}")
+        if letter == "," and depth == 0:
+            found.append(text[start:at].strip())
+            start = at + 1
+    return [*found, text[start:].strip()]
+
+
+def _map(text: str) -> Map:
+    found = re.fullmatch(r"affine_map\s*<\s*\(([^()]*)\)\s*(\[[^\]]*\])?\s*->\s*\((.*)\)\s*>", text.strip(), re.DOTALL)
+    if found is None:
+        fail(text, "an affine map is affine_map<(i, j) -> (72 * i + j)>")
+    names = tuple(part.strip() for part in found[1].split(",")) if found[1].strip() else ()
+    if not all(re.fullmatch(r"[A-Za-z_$][\w$.]*", name) for name in names) or len(set(names)) < len(names):
+        fail(text, "its dimensions must be distinct names")
+    symbols = [part.strip() for part in (found[2] or "[]")[1:-1].split(",") if part.strip()]
+    if symbols:
+        fail(text, f"it has the symbols {', '.join(symbols)}: put numbers in their place")
+    return Map(names, tuple(_Reader(text, part, names).whole() for part in _parts(found[3])), text)
+
+
+class _Reader:
+    """Reads one expression by recursive descent; floordiv, ceildiv, mod and * bind alike, left to right."""
+
+    def __init__(self, whole: str, text: str, names: tuple[str, ...]) -> None:
+        self.text, self.names, self.at, self.depth = whole, names, 0, 0
+        found = [token for token in _TOKEN.findall(text.strip()) if any(token)]
+        self.tokens: list[str] = [
+            word or number or sign for word, number, sign in found if (word or number or sign.strip())
+        ]
+
+    def whole(self) -> Term:
+        found = self.sum()
+        if self.at < len(self.tokens):
+            fail(self.text, f"{shown(self.tokens[self.at])} does not continue an affine expression")
+        return found
+
+    def next(self, *wanted: str) -> str | None:
+        if self.at < len(self.tokens) and (not wanted or self.tokens[self.at] in wanted):
+            self.at += 1
+            return self.tokens[self.at - 1]
+        return None
+
+    def linear(self, factors: Sequence[int], constant: int) -> Term:
+        parts = [f"{factor}*c{place}" for place, factor in enumerate(factors) if factor]
+        return Term(f"({' + '.join([*parts, str(constant)])})", tuple(factors), constant)
+
+    def sum(self) -> Term:
+        found = self.product()
+        while sign := self.next("+", "-"):
+            other = self.product()
+            step = 1 if sign == "+" else -1
+            if found.factors is None or other.factors is None:
+                found = Term(f"({found.text} {sign} {other.text})", None)
+                continue
+            factors = [a + step * b for a, b in zip(found.factors, other.factors, strict=True)]
+            found = self.linear(factors, found.constant + step * other.constant)
+        return found
+
+    def product(self) -> Term:
+        found = self.atom()
+        while sign := self.next("*", *_OPERATORS):
+            other = self.atom()
+            if sign == "*":
+                found = self.times(found, other)
+                continue
+            by = other.number
+            if by is None or by < 1:
+                fail(self.text, f"{sign} needs a positive constant on its right, not {shown(other.text)}")
+            if found.number is not None:
+                value = found.number
+                answer = {"floordiv": value // by, "ceildiv": -(-value // by), "mod": value % by}[sign]
+                found = self.linear([0] * len(self.names), answer)
+            elif sign == "mod":
+                found = Term(f"({found.text} mod {by})", None)
+            else:
+                found = Term(f"floor(({found.text} + {by - 1 if sign == 'ceildiv' else 0})/{by})", None)
+        return found
+
+    def times(self, one: Term, other: Term) -> Term:
+        one, other = (one, other) if other.number is not None else (other, one)
+        by = other.number
+        if by is None:
+            fail(self.text, f"{shown(one.text)} * {shown(other.text)} is not affine: one side must be a constant")
+        if one.factors is None:
+            return Term(f"{by}*{one.text}", None)
+        return self.linear([by * factor for factor in one.factors], by * one.constant)
+
+    def atom(self) -> Term:
+        self.depth += 1
+        if self.depth > DEEPEST:
+            fail(self.text, f"it may be nested {DEEPEST} deep")
+        found = self._atom()
+        self.depth -= 1
+        return found
+
+    def _atom(self) -> Term:
+        token, none = self.next(), [0] * len(self.names)
+        if token == "(":
+            found = self.sum()
+            if not self.next(")"):
+                fail(self.text, "a parenthesis is not closed")
+            return found
+        if token == "-":
+            return self.times(self.atom(), self.linear(none, -1))
+        if token is not None and token.isdecimal():
+            return self.linear(none, int(token))
+        if token in self.names and token is not None:
+            place = self.names.index(token)
+            return self.linear([int(k == place) for k in range(len(none))], 0)
+        fail(self.text, f"{shown(token)} is none of its dimensions {', '.join(self.names) or '(it has none)'}")
