@@ -11,18 +11,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from layoutalg.f2 import LinearLayout
-from layoutalg.ground.lazy import later
 from layoutalg.ground.record import Record
 from layoutalg.ground.refusal import Broken
 from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs import certify
 from layoutalg.proofs.admission import Admission, Grade, Refused
 from layoutalg.proofs.certify import conditions
+from layoutalg.synth.admission import movement
 from layoutalg.synth.admission.repairs import ranked_consumers
 from layoutalg.synth.admission.request import CHECK, Finder, Request
 from layoutalg.synth.admission.wgmma import typed
@@ -46,11 +45,6 @@ from layoutalg.targets.layouts.nvidia_instructions import (
 from layoutalg.targets.nvidia import wgmma
 from layoutalg.targets.registry import TARGETS, lookup
 from layoutalg.targets.target_model import model_of
-
-if TYPE_CHECKING:
-    from layoutalg.synth.admission import movement
-else:
-    movement = later("layoutalg.synth.admission.movement")
 
 _AMD = {"mfma": MFMA, "wmma": WMMA}
 WARPS = 4

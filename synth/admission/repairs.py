@@ -12,30 +12,26 @@ import contextlib
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from layoutalg.ground import clock
 from layoutalg.ground.errors import BudgetError, Cost, LayoutError, Repair
 from layoutalg.ground.layout import Layout
-from layoutalg.ground.lazy import later
 from layoutalg.ground.limits import REPAIR_SECONDS, REPAIR_TRIES
 from layoutalg.ground.listed import ListedLayout
 from layoutalg.proofs.admission import Admitted
 from layoutalg.proofs.tensor import Tensor
+from layoutalg.synth.admission import movement
 from layoutalg.synth.admission.ideas import Idea, ideas, last_ideas
 from layoutalg.synth.admission.request import Finder, Request
 from layoutalg.targets.consumers import Absent, consumer
 from layoutalg.targets.registry import lookup
 
-if TYPE_CHECKING:
-    from layoutalg.synth.admission import movement
-else:
-    movement = later("layoutalg.synth.admission.movement")
-
 SCHEMA = "layoutalg/admission-request/1"
 Stated: TypeAlias = Callable[[Admitted], Mapping[str, object] | None]
 MOVED = ("store the tile densely", "store the tile transposed")
-"""Kinds that state how data in the refused layout gets to the new one."""
+READERS = ("wgmma", "ldmatrix", "tcgen05")
+"""Kinds that state how data in the refused layout gets to the new one, and the consumers that read it from there."""
 ALIGNED = 1024
 """A base alignment that satisfies every rule."""
 
@@ -142,7 +138,7 @@ def _gather(found: _Found, kinds: Iterable[Iterator[Idea]], ask: _Ask) -> None:
                 chosen = idea.parts[0]
         if best is not None:
             found[place] = best
-            if best[2].name in MOVED and lookup(chosen.target).vendor == "nvidia":
+            if best[2].name in MOVED and chosen.consumer.partition(".")[0] in READERS:
                 with contextlib.suppress(LayoutError):  # the repair stands without it
                     found[place] = *best[:2], replace(best[2], movement=movement.moved(ask.request, chosen))
 

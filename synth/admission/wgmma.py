@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from layoutalg.ground.errors import BudgetError, Repair, RepresentabilityError
-from layoutalg.ground.lazy import later
 from layoutalg.ground.refusal import Broken
 from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs import certify
@@ -18,6 +16,7 @@ from layoutalg.proofs.admission import Admission, Admitted, Refused
 from layoutalg.proofs.certify import conditions
 from layoutalg.proofs.certify.certificate import Certificate
 from layoutalg.proofs.wgmma import OperandPlan, OperandProblem
+from layoutalg.synth.admission import movement
 from layoutalg.synth.admission.accesses import find_access
 from layoutalg.synth.admission.repairs import MOVED, ranked
 from layoutalg.synth.admission.request import CHECK, IntArray, Request
@@ -26,11 +25,6 @@ from layoutalg.synth.wgmma.parts import ALIGN_BYTES as PART_BYTES
 from layoutalg.synth.wgmma.parts import parts
 from layoutalg.synth.wgmma.refusal import closest
 from layoutalg.targets.nvidia import wgmma as hardware
-
-if TYPE_CHECKING:
-    from layoutalg.synth.admission import movement
-else:
-    movement = later("layoutalg.synth.admission.movement")
 
 RULE = "WGMMA_LAYOUT"
 OPTIONS = {

@@ -185,12 +185,12 @@ def test_the_cheaper_road_into_registers_is_named() -> None:
 
 
 def test_repairs_are_found_when_they_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    from layoutalg.synth.admission import movement
+    from layoutalg.synth.admission.movement import roads
 
     def never(*_: object) -> None:
         raise AssertionError("a repair was made before it was read")
 
-    monkeypatch.setattr(movement, "tilings", never)
+    monkeypatch.setattr(roads, "tilings", never)
     text = "F2[register=(0,1)(0,2)(0,4)(0,8), lane=(0,16)(0,32)(1,0)(2,0)(4,0), warp=(8,0)(16,0)(32,0) -> r:64, c:64]"
     for consumer in ("wgmma.D", "mma.m16n8k16.f32.bf16.D"):
         answer = la.admissible(text, consumer, dtype="f32")

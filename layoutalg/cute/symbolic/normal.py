@@ -75,6 +75,10 @@ class SymbolicForm(Checked, code="LA622"):
         """Return the largest power of two, in bits, that divides every address; 0 if the only address is 0.
 
         The base itself is address 0.
+
+        Example:
+            >>> normal_form(SymbolicLayout("M", "12*N")).alignment(16)
+            64
         """
         bits = self.gcd * _CHECK.integer(element_bits, "element_bits", 1)
         return bits & -bits
@@ -88,8 +92,8 @@ class SymbolicForm(Checked, code="LA622"):
             >>> form.vector_bits(16), form.vector_bits(64), form.vector_bits(16, 32)
             (64, 128, 32)
         """
-        size = _CHECK.integer(element_bits, "element_bits", 1)
-        most = _CHECK.integer(limit, "limit", size)
+        most = _CHECK.integer(limit, "limit", 1)
+        size = _CHECK.integer(element_bits, "element_bits", 1, most + 1)
         count = math.gcd(self.vector, 1 << (most // size).bit_length() - 1)
         return count * size
 
@@ -114,6 +118,8 @@ def normal_form(layout: SymbolicLayout | CuteLayout, offset: PolynomialLike = 0)
         >>> print(*normal_form(SymbolicLayout(("M", "N"), ("4*K", "6*K + 16"), ("K % 2 == 0",))).generators)
         2*K + 16 4*K
     """
+    if not isinstance(layout, SymbolicLayout | CuteLayout):
+        raise _CHECK.malformed("layout", "must be a SymbolicLayout or a CuteLayout", layout)
     operand = symbolic(layout)
     with clock.within(limits.SYMBOLIC_SECONDS):
         ledger = Ledger(operand.assumptions, operand.conditions, f"normal_form({operand})")
