@@ -147,6 +147,13 @@ def test_offsets_that_may_be_no_integers_are_refused() -> None:
     assert normal_form(SymbolicLayout("M", 24), 8).alignment(16) == 128
 
 
+def test_rows_after_the_contiguous_mode_and_bounds_from_above() -> None:
+    known = ("ld % 4 == 0", "K % 8 == 0")
+    assert normal_form(SymbolicLayout(("K", "M"), (1, "ld"), known)).vector == 4
+    assert normal_form(SymbolicLayout("N", "K", ("K % 8 == 0", "K >= 9"))).exact
+    assert not normal_form(SymbolicLayout("N", "K", ("K % 8 == 0", "K <= 20"))).exact
+
+
 def test_explanations_state_what_divides() -> None:
     told = la.explain(la.Tensor(("M", "K"), ("ld", 1), assume=("ld % 8 == 0", "K % 16 == 0")))
     assert told["multiples"] == {"strides": [8, 1], "offsets": 1, "exact": True}
