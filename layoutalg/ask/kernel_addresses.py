@@ -23,7 +23,7 @@ ROUNDS: Final = 8
 """Passes over the body of a loop until what it carries is stable."""
 NESTED: Final = 3
 """Loops inside each other whose carried values are solved."""
-POINTER: Final = re.compile(r"!tt\.ptr<(?:tensor<[\dx]+)?[a-z]+(\d+)")
+POINTER: Final = re.compile(r"!tt\.ptr<(?:tensor<[\dx]+)?[a-z]+(\d{1,4})(?!\d)")
 _INTEGER: Final = re.compile(r"(?:i\d+|index)\b")
 _SAME: Final = ("ttg.convert_layout", "arith.extsi", "arith.extui", "arith.index_cast", "arith.index_castui")
 
@@ -180,11 +180,9 @@ class Addresses:
         scalar = "tensor" not in one.types and "memdesc" not in one.types
         if scalar and (_INTEGER.match(one.types.rpartition("to ")[2]) or one.name.startswith("tt.get_")):
             return Affine(Number(None, 1, frozenset(one.results)))
-        return (
-            lost
-            if lost is not None and one.name.startswith(("arith.", "tt.addptr"))
-            else (f"line {one.line}: {one.name} is not affine in the place of an element")
-        )
+        if lost is not None and one.name.startswith(("arith.", "tt.addptr")):
+            return lost
+        return f"line {one.line}: the result of {one.name} is not followed"
 
     def _computed(self, one: Operation, known: list[Affine], shape: tuple[int, ...], rank: int) -> Value | None:
         """Return the result of arithmetic, or of an operation that moves elements; None if it is not affine."""
@@ -222,7 +220,7 @@ class Addresses:
 
     def _block(self, one: Operation, base: Affine) -> Value | None:
         """Return the addresses of a block pointer: its second list are the strides, its third the offsets."""
-        bits = re.search(r"<(?:\d+x)+[a-z]+(\d+)", one.types)
+        bits = re.search(r"<(?:\d+x)+[a-z]+(\d{1,4})(?!\d)", one.types)
         lists = [re.findall(r"%[\w$.-]+(?:#\d+)?", part) for part in re.findall(r"\[([^\]]*)\]", one.head)]
         values = dict(zip(one.operands(), self.operands[one], strict=True))
         numbers = [[value.base for name in part if isinstance(value := values[name], Affine)] for part in lists[:3]]

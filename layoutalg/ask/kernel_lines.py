@@ -340,7 +340,7 @@ class _Reader:
                 told.append(self.carried(entry, f"wgmma.{side}.registers", entry))
             else:
                 facts = list(fragments(entry.layout(), stated(entry).dtype or "f16", self.target))
-                said_of = facts[0].lines[0] if facts else f"no matrix instruction of {self.target} is known for it"
+                said_of = facts[0].lines[0] if facts else f"not decided for {self.target}"
                 told.append(Told((f"{side}: {said_of}",), answers=tuple([fact.value for fact in facts])))
         better = "; ".join([each.better for each in told if each.better])
         lines = tuple([line for each in told for line in each.lines])
@@ -470,6 +470,8 @@ def _strides(strides: tuple[Number, ...], shape: tuple[int, ...], size: int) -> 
                 raise CHECK.malformed("strides", rule, stride.value)
             exact.append(stride.value // size)
             loose.append(stride.value // size)
+            if not stride.value and extent > 1 and (once := "registers with one address load once") not in assumed:
+                assumed.append(once)
             continue
         least, whole = stride.divisor, lcm(stride.divisor, LINE_BYTES)
         rows = -(-span // least)

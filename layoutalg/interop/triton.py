@@ -18,6 +18,7 @@ from layoutalg.ground import limits
 from layoutalg.notation.gluon import parse_gluon
 from layoutalg.notation.triton import fail, smallest, to_attribute, to_bases, to_gluon
 from layoutalg.notation.ttg import parse_attribute
+from layoutalg.targets.registry import lookup
 
 if TYPE_CHECKING:
     from layoutalg.ask.explanation import Explanation
@@ -162,6 +163,7 @@ def report(compiled: Any, target: str = "sm_90a") -> Explanation:
     from layoutalg.ask.explanation import explain
     from layoutalg.ask.kernel_lines import is_kernel, target_named
 
+    lookup(target)
     asm = getattr(compiled, "asm", None)
     text = asm.get("ttgir") if isinstance(asm, Mapping) else compiled
     if not isinstance(text, str) or not is_kernel(text):
