@@ -162,9 +162,9 @@ COPY_LOOP: Final = CopyLoop(512, 2, load=".nc.L1::no_allocate", store=".L1::no_a
 """The loop of contiguous memory: 0.98 of the driver's copy on an H200, which uses the copy engines. It leaves the L2
 cache as it is; policies that evict gain less than 0.1 %."""
 PAGE_LOOP: Final = replace(COPY_LOOP, threads=64)
-"""The loop of pieces of at least ``PAGE_BYTES``: of 48 shapes and 30 operators the fastest, 0.96 to 0.98 of the driver's
-contiguous copy (``benchmarks/device.py indirect --only loops pages``). Small blocks spread the pages in flight: blocks
-of 512 threads reach 0.93 to 0.95."""
+"""The loop of pieces of at least ``PAGE_BYTES``: of 48 shapes and 30 operators the fastest, 0.96 to 0.98 of the
+driver's contiguous copy (``benchmarks/device.py indirect --only loops pages``). Small blocks spread the pages in
+flight: blocks of 512 threads reach 0.93 to 0.95."""
 LINE_BYTES, PAGE_BYTES = 128, 2048
 
 

@@ -257,6 +257,7 @@ NO_ANSWERS = {"TensorMapProblem", "SymbolicProblem", "OperandProblem", "Pipeline
 VALUES = {
     "ComposedLayout": "layout", "CuteLayout": "layout", "LinearLayout": "layout", "PiecewiseLayout": "layout",
     "ListedLayout": "layout", "Layout": "layout", "PaddedShared": "layout", "Function": "the document of a layout",
+    "Swizzle": "layout",
     "TensorMap": "its 128 bytes", "Im2colMap": "its 128 bytes", "MatrixDescriptor": "its 64 bits",
     "Kind": "fact", "Multiply": "fact", "ReadPattern": "fact", "Target": "fact", "Law": "law",
     "Patch": "line of PTX", "Reading": "bytes", "KernelSource": "source text", "ArrayKernel": "source text",
