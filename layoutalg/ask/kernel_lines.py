@@ -8,6 +8,7 @@ conversion has the cycles of its plan, and sectors above the fewest count as tur
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from math import gcd, lcm, prod
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -183,7 +184,9 @@ class _Reader:
     def read(self, function: Operation) -> None:
         """Explain the operations of a function."""
         self.addresses = Addresses(function, self.types)
-        self.made = {result: one for one in function.walk() for result in one.results}
+        defined = Counter(name for one in function.walk() for name in _defined(one))
+        made = [(name, one) for one in function.walk() for name in one.results]
+        self.made = {name: one for name, one in made if defined[name] == 1}  # siblings may use a name again
         self.users: dict[str, list[Operation]] = {}
         for one in function.walk():
             for name in dict.fromkeys(one.operands()):
@@ -403,19 +406,23 @@ class _Reader:
         return f"{found.sectors} sectors{' (assumed there)' if assumed and wanted else ''}"
 
     def producer(self, one: Operation) -> Operation | None:
-        """Return the operation that makes the operand, behind elementwise ones whose other operands are constants."""
+        """Return the operation that makes the operand for it alone, behind elementwise ones of it and constants."""
         for _ in range(CHAIN):
-            made = [self.made[name] for name in one.operands() if name in self.made]
-            made = [other for other in made if other.name not in ("arith.constant", "tt.splat")]
-            if len(made) != 1 or not _ELEMENTWISE.match(made[0].name):
-                return made[0] if len(made) == 1 else None
-            one = made[0]
+            made = {name: self.made.get(name) for name in one.operands()}
+            names = [n for n, by in made.items() if by is None or by.name not in ("arith.constant", "tt.splat")]
+            maker = made[names[0]] if len(names) == 1 else None
+            if maker is None or (maker.name not in _FIXED and len(self.users[names[0]]) > 1):
+                return None
+            if not _ELEMENTWISE.match(maker.name):
+                return maker
+            one = maker
         return None
 
     def consumer(self, one: Operation) -> Operation | None:
         """Return the only operation that uses the result, behind elementwise ones with no other operand."""
         for _ in range(CHAIN):
-            users = self.users.get(one.results[0], []) if len(one.results) == 1 else []
+            known = len(one.results) == 1 and one.results[0] in self.made
+            users = self.users.get(one.results[0], []) if known else []
             if len(users) != 1 or not _ELEMENTWISE.match(users[0].name) or len(users[0].operands()) != 1:
                 return users[0] if len(users) == 1 else None
             one = users[0]
@@ -456,6 +463,13 @@ def _with_loops(one: Operation, loops: int) -> Iterator[tuple[Operation, int]]:
             yield inner, loops
             if inner.name not in ("tt.reduce", "tt.scan"):
                 yield from _with_loops(inner, loops + (inner.name in ("scf.for", "scf.while")))
+
+
+def _defined(one: Operation) -> Iterator[str]:
+    """Yield the names that an operation and the blocks of its regions define."""
+    yield from one.results
+    for region in one.regions:
+        yield from {name for name, _ in region.arguments} | set(re.findall(r"(%[\w$.-]+) =", region.header))
 
 
 def _strides(strides: tuple[Number, ...], shape: tuple[int, ...], size: int) -> tuple[list[int], list[int], list[str]]:

@@ -206,10 +206,13 @@ def test_numbers_are_those_of_single_questions():
     assert lines[29]["cost_cycles"] == report.conflicts > 0
     plan = la.conversion(*types.of(rows[26]), 16, "sm_80")
     assert (lines[27]["cost_cycles"], lines[27]["told"][0]) == (plan.cost.cycles, f"{plan.mechanism}: {plan.cost}")
-    for turned, target in (("col", "f16"), ("blocked", "f16")):  # the offers are the counts of a kernel without it
-        again = text.replace("tensor<64x64x!tt.ptr<f16>, #blocked>", f"tensor<64x64x!tt.ptr<{target}>, #{turned}>")
-        sectors = la.explain(again)["lines"][0]["answers"][0]["sectors"]
-        assert f"{sectors} sectors" in lines[27]["better"]
+    again = text.replace("tensor<64x64x!tt.ptr<f16>, #blocked>", "tensor<64x64x!tt.ptr<f16>, #col>")
+    sectors = [la.explain(each)["lines"][0]["answers"][0]["sectors"] for each in (again, text)]
+    alone = text.replace("%24 = tt.reshape %17", "%24 = tt.reshape %20").replace(
+        "%25 = arith.fptosi %17", "%25 = u.u %20"
+    )
+    better = la.explain(alone.replace("tt.gather %17[%25]", "tt.gather %20[%25]"))["lines"][1]["better"]
+    assert f"{sectors[0]} sectors (assumed there) in place of {sectors[1]} sectors" in better
 
 
 def test_loads_of_one_type_are_told_apart_by_their_addresses():
@@ -218,6 +221,19 @@ def test_loads_of_one_type_are_told_apart_by_their_addresses():
     told = la.explain(text.replace(load, f"{load}\n{load.replace('%7', '%8').replace('%6', '%5')}\n{load}"))["lines"]
     assert [entry["answers"][0]["sectors"] for entry in told] == [128, 2, 128]
     assert [len(entry["assumed"]) for entry in told] == [0, 1, 0]  # one load for registers with one address
+
+
+def test_offers_are_for_values_of_one_name_and_one_use():
+    text = (FOLDER / "explained" / "every_operation_sm80.mlir").read_text().split("\n")
+    for row in range(33, 38):  # the other users of the loaded tile
+        text[row] = ""
+    alone = la.explain("\n".join(text))["lines"][1]["better"]
+    assert "line 26 (tt.load)" in alone
+    again = "%17 = tt.load %16 : tensor<64x64x!tt.ptr<f16>, #blocked>"
+    for other, offered in (("%40 = math.exp %17", False), (again, False), ("%40 = math.exp %16", True)):
+        text[33] = f"scf.if %c {{\n{other} : tensor<64x64xf16, #blocked>\n}}" if other != again else other
+        better = la.explain("\n".join(text))["lines"][1]["better"]
+        assert ("line 26 (tt.load)" in better) == offered, other
 
 
 def test_a_conversion_that_moves_nothing_costs_nothing():
