@@ -25,6 +25,7 @@ TYPE = r"(?:!(?:ttg|tt|triton_gpu)\.memdesc|(?<![\w.!])tensor)<(\d{1,10}(?:x\d{1
 THING = re.compile(f"{DEFINITION}|{TYPE}", re.MULTILINE)
 BUFFER = re.compile(r"\s*\d{1,10}(?:x\d{1,10})*\s*")
 KIND = re.compile(r"#\w+\.(\w+)\s*(<?)")
+SHORT = re.compile(r"(?<![^\s,])<(?=\d)")
 TYPE_CHARACTERS = 20_000
 FILE_CHARACTERS = 20_000_000
 
@@ -122,6 +123,29 @@ def layouts_of(text: str) -> tuple[TensorType, ...]:
     for entry in _Scan(text).types():
         found.setdefault((entry.text, repr(entry.attribute)), entry)
     return tuple(found.values())
+
+
+class Types:
+    """The types with a layout in single lines of a text whose definitions were read once.
+
+    Example:
+        >>> types = Types("#b = #ttg.linear<{register = [[1]], lane = [], warp = [], block = []}>")
+        >>> [(entry.shape, entry.dtype) for entry in types.of("tensor<2xf16, #b> -> tensor<2xf32, #b>")]
+        [((2,), 'f16'), ((2,), 'f32')]
+    """
+
+    def __init__(self, text: str) -> None:
+        self._scan = _Scan(text)
+        for found in re.finditer(DEFINITION, text, re.MULTILINE):
+            self._scan.define(found[1], found.end())
+        self._known: dict[str, tuple[TensorType, ...]] = {}
+
+    def of(self, words: str) -> tuple[TensorType, ...]:
+        """Return the types in their order; ``-> <64x64xf16, ...>`` is short for a memory descriptor."""
+        if words not in self._known:
+            self._scan.text = SHORT.sub("!ttg.memdesc<", words)
+            self._known[words] = tuple(self._scan.types())
+        return self._known[words]
 
 
 class _Scan:
