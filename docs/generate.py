@@ -248,8 +248,10 @@ def commands_page() -> str:
     if listed is None:
         raise ValueError("the help lists no commands")
     parts = ["# The command line", f"```text\n{whole}\n```"]
-    for command in listed[1].split(","):
-        parts.append(f"(command-{command})=\n## {command}\n\n```text\n{_help(command)}\n```")
+    helps = {command: _help(command) for command in listed[1].split(",")}
+    for command, text in helps.items():
+        if text.startswith(f"usage: layoutalg {command}"):  # not another name of a command
+            parts.append(f"(command-{command})=\n## {command}\n\n```text\n{text}\n```")
     return "\n\n".join(parts) + "\n"
 
 

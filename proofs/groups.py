@@ -36,7 +36,7 @@ def group_offsets(sizes: object, rows: int | None = None, argument: str = "sizes
         Traceback (most recent call last):
         layoutalg.ground.errors.MalformedError: LA869 invalid groups
           in     sizes[1]
-          since  must end within the 128 rows of the tensor, not 64
+          since  must end by row 128, the end of the tensor, not 134
     """
     most = MOST_ROWS if rows is None else rows
     found = _integers(sizes, argument)
@@ -57,8 +57,9 @@ def group_offsets(sizes: object, rows: int | None = None, argument: str = "sizes
         place = int(np.argmax(wrong))
         size = int(found[place])
         CHECK.integer(size, f"{argument}[{place}]", 0)
-        end = "the 2^63 - 1 rows that offsets can name" if rows is None else f"the {rows} rows of the tensor"
-        raise CHECK.malformed(f"{argument}[{place}]", f"must end within {end}", size)
+        end = "2^63 - 1, the last that offsets can name" if rows is None else f"{rows}, the end of the tensor"
+        reached = sum(found[: place + 1].tolist())
+        raise CHECK.malformed(f"{argument}[{place}]", f"must end by row {end}", reached)
     return offsets
 
 

@@ -361,8 +361,9 @@ def offsets_of(target: str, operation: str, byte_addresses: object, grain: int, 
           try    use ds_read2_b64: ds_read_b128 needs multiples of 16 bytes, ds_read2_b64 of 8
           try    use ds_read_b64: ds_read_b128 needs multiples of 16 bytes, ds_read_b64 of 8
     """
+    each = "all first ones of the lanes and then all second ones" if "2_b" in operation else "one per lane"
     try:
-        return banks.checked_offsets(byte_addresses, grain, (lanes,), "byte_addresses")
+        return banks.checked_offsets(byte_addresses, grain, (lanes,), "byte_addresses", each)
     except MalformedError as error:
         repairs = []
         for name, takes in _narrower(target, operation, grain):

@@ -6,7 +6,8 @@ sector share it. Where the documents of a target name no part of a line that is 
 line. What the L2 fetches beyond that (``L2::64B`` and ``L2::128B`` promotion, the granularity that ``cudaLimit``
 ``MaxL2FetchGranularity`` sets) is not counted.
 
-References: NVIDIA: the sectors are documented for compute capability 6.0 and later, the lines by the profiler's guide.
+References: NVIDIA: the sectors are documented for compute capability 6.0 and later, the lines by the profiler's guide;
+an H200 counts the sectors of 600 random accesses so (``tests/data/measured/transactions_dev.json.gz``).
 AMD: lines of CDNA1 to CDNA3 by the profiler's guide; none for CDNA4 and RDNA, which are refused.
 """
 

@@ -379,7 +379,7 @@ def _modular(values: npt.NDArray[np.int64], box: Sequence[int]) -> IntegerLayout
     """Return the table modulo the largest m for which it is affine on the box, or None."""
     origin, top = int(values[0]), int(values.max())
     weights = [math.prod(box[:place]) for place in range(len(box))]
-    strides = [int(values[weight]) - origin for weight in weights]
+    strides = [int(values[weight]) - origin if n > 1 else 0 for weight, n in zip(weights, box, strict=True)]
     # an odd step varies every digit; a few departures with a small gcd refute most boxes
     for step in (len(values) // SAMPLED | 1, 1):
         index = np.arange(0, len(values), step, dtype=np.int64)

@@ -72,7 +72,13 @@ class Subspace:
         return matrix.remainder(self.basis, self._packed(point)) == 0
 
     def includes(self, other: Subspace) -> bool:
-        """Whether every point of ``other`` is in this subspace."""
+        """Whether every point of ``other`` is in this subspace.
+
+        Example:
+            >>> line, plane = (Subspace.spanned((("x", 3),), span) for span in ([3], [1, 2]))
+            >>> plane.includes(line), line.includes(plane)
+            (True, False)
+        """
         self._same(other)
         return all(matrix.remainder(self.basis, vector) == 0 for vector in other.basis)
 
@@ -86,12 +92,24 @@ class Subspace:
         return tuple(index for index in range(len(self.basis)) if used >> index & 1)
 
     def intersection(self, other: Subspace) -> Subspace:
-        """Return the intersection."""
+        """Return the intersection.
+
+        Example:
+            >>> one, two = (Subspace.spanned((("x", 3),), span) for span in ([1, 2], [2, 4]))
+            >>> one.intersection(two).basis
+            (2,)
+        """
         self._same(other)
         return Subspace(self.axes, matrix.intersection(self.basis, other.basis))
 
     def sum(self, other: Subspace) -> Subspace:
-        """Return the sum (span of the union)."""
+        """Return the sum (span of the union).
+
+        Example:
+            >>> one, two = (Subspace.spanned((("x", 3),), span) for span in ([1, 2], [2, 4]))
+            >>> one.sum(two).bits
+            3
+        """
         self._same(other)
         return Subspace(self.axes, matrix.image_basis((*self.basis, *other.basis)))
 

@@ -72,7 +72,8 @@ class Refuted(Fails):
         return ", ".join(f"{name} {value}" for name, value in (*known, ("N", self.trips)) if value not in ("", None))
 
     def __str__(self) -> str:
-        lines = [f"refuted       {self.kind}: {self.witness.get('what', '')}", f"  at          {self.place}"]
+        lines = [f"refuted       {self.kind}: {self.witness.get('what', '')}"]
+        lines += [f"  at          {self.place}"] if self.place else []
         if self.kind == "deadlock" and not self.interleaving:
             lines.append("  run         before any event")
         if self.interleaving:

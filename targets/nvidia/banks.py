@@ -56,9 +56,11 @@ def wavefronts(offsets_bytes: Lanes, access_bits: int, kind: str = "load") -> in
     return int(turns.sum())
 
 
-def checked_offsets(offsets: object, size: int, counts: tuple[int, ...], argument: str = "offsets_bytes") -> Offsets:
+def checked_offsets(
+    offsets: object, size: int, counts: tuple[int, ...], argument: str = "offsets_bytes", each: str = "one per lane"
+) -> Offsets:
     """Check lane offsets: multiples of ``size``, one of ``counts`` many, None for an inactive lane."""
-    rule = f"must have {' or '.join(map(str, counts))} integers, one per lane (None for an inactive lane)"
+    rule = f"must have {' or '.join(map(str, counts))} integers, {each} (None for an inactive lane)"
     if isinstance(offsets, np.ndarray):
         offsets = offsets.tolist() if offsets.dtype.kind in "iuO" else None
     if not isinstance(offsets, list | tuple) or len(offsets) not in counts:

@@ -10,6 +10,8 @@ from enum import IntEnum
 import jsonschema
 import pytest
 from fuzz.dumps import CALL
+from hypothesis import given
+from hypothesis import strategies as st
 from judges.commands import run
 
 import layoutalg as la
@@ -319,3 +321,59 @@ def test_arguments_follow_their_schema():
             diagnose(wrong)
     with pytest.raises(MalformedError, match="the schema must be"):
         diagnose(document | {"schema": "layoutalg/driver-call/2"})
+
+
+TYPES, SWIZZLES = {"u8": 0, "f16": 6, "f32": 7, "bf16": 9}, {"NONE": 0, "32B": 1, "64B": 2, "128B": 3}
+PROMOTIONS = {"NONE": 0, "64B": 1, "128B": 2, "256B": 3}
+
+
+def printed(tm: TensorMap, entries: int = 5) -> str:
+    """What CUTLASS prints of a map that the driver refuses; TileLang prints as many entries as there are dimensions."""
+    size, rank = {"u8": 1, "f32": 4}.get(tm.dtype, 2), len(tm.dims)
+
+    def row(numbers: tuple[int, ...], rest: int) -> str:
+        return "(" + ",".join(map(str, (*numbers, *[rest] * (entries - len(numbers))))) + ")"
+
+    rows = {
+        "format": TYPES[tm.dtype], "dim": rank, "gmem_address": hex(tm.base_address) if tm.base_address else "0",
+        "globalDim": row(tm.dims, 1), "globalStrides": row((size, *tm.strides_bytes), 0), "boxDim": row(tm.box, 1),
+        "elementStrides": row(tm.element_strides, 1), "interleave": 0, "swizzle": SWIZZLES[tm.swizzle],
+        "l2Promotion": PROMOTIONS[tm.l2_promotion], "oobFill": 0,
+    }  # fmt: skip
+    lines = [f"{name:<14} {value}" for name, value in rows.items()]
+    return "\n".join(["TMA Desc Addr:   0x7ffd7d2800c0", *lines, "Error: Failed to initialize the TMA descriptor 1"])
+
+
+@given(data=st.data(), rank=st.integers(1, 5), dtype=st.sampled_from(sorted(TYPES)))
+def test_the_lines_of_a_failed_call_are_its_arguments(data, rank, dtype):
+    def numbers(most, count):
+        return tuple(data.draw(st.lists(st.integers(0, most), min_size=count, max_size=count)))
+
+    tm = TensorMap(
+        dtype, numbers(1 << 32, rank), tuple(16 * each for each in numbers(1 << 20, rank - 1)), numbers(300, rank),
+        numbers(9, rank), swizzle=data.draw(st.sampled_from(sorted(SWIZZLES))),
+        l2_promotion=data.draw(st.sampled_from(sorted(PROMOTIONS))),
+        base_address=16 * data.draw(st.integers(0, 1 << 40)),
+    )  # fmt: skip
+    text = printed(tm, data.draw(st.sampled_from((rank, 5))))
+    assert tensormap.texts.is_call(text)
+    assert diagnose(text).tensor_map == diagnose(f"{text}\n{text}").tensor_map == tm
+    assert diagnose(text).accepted == diagnose(tm).accepted
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("swizzle        3\n", "", "swizzle has no line"),
+        ("(2,1024", "(1024", "must begin with the stride of an element, not 1024"),
+        ("(64,64", "(64,n", "boxDim[1] must be a number, not 'n'"),
+        ("Error", "dim            3\nError", "paste the lines of one map"),
+        ("format         9", "format         half", "format must be a number, not 'half'"),
+    ],
+)
+def test_lines_that_cannot_be_read_are_named(old, new, words):
+    text = printed(TM)
+    assert old in text
+    with pytest.raises(LayoutError) as caught:
+        diagnose(text.replace(old, new))
+    assert words in caught.value.diagnostic.because

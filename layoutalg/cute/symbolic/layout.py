@@ -110,7 +110,7 @@ class SymbolicLayout(Written):
     conditions: tuple[SideCondition, ...]
     title = "CuTe shape:stride with symbolic sizes"
     no_bridge = "other families need concrete sizes: call .subs({...}) first"
-    hint = "layoutalg.cute.symbolic has the operations for symbolic sizes"
+    hint = "import layoutalg.cute.symbolic for coalesce, composition, logical_divide and others of symbolic sizes"
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Maps in texts: dumps of their bytes, and C++ calls of ``cuTensorMapEncodeTiled``.
+"""Maps in texts: dumps of their bytes, C++ calls of ``cuTensorMapEncodeTiled``, and what is printed when one fails.
 
 Main statements: of the readings of a dump, the one is meant whose bytes are a map that encodes to them again. A whole
 map has at most one: the alignment that it states (16, 256, 512 or 1024) is none of these with its bytes turned.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from typing import cast
 
 from layoutalg.ground.errors import Diagnostic, LayoutError, MalformedError, shown
 from layoutalg.ground.limits import NOTATION_CHARACTERS
@@ -25,6 +26,14 @@ ARGUMENTS = (
     "elementStrides", "interleave", "swizzle", "l2Promotion", "oobFill",
 )  # fmt: skip
 """The parameters of ``cuTensorMapEncodeTiled``, in order."""
+PRINTED = (
+    "format", "dim", "gmem_address", "globalDim", "globalStrides", "boxDim", "elementStrides", "interleave", "swizzle",
+    "l2Promotion", "oobFill",
+)  # fmt: skip
+"""What CUTLASS and TileLang call these parameters where they print them."""
+_LINE = re.compile(rf"^[ \t]*({'|'.join(PRINTED)})[ \t]+(\S.*)$", re.M)
+_ELEMENT = 8
+"""The most bytes of an element, whose stride comes first where strides are printed; all others are multiples of 16."""
 _ARRAYS = ("globalDim", "globalStrides", "boxDim", "elementStrides")
 _CALL = re.compile(r"\bcuTensorMapEncodeTiled\s*\(")
 _CAST = re.compile(
@@ -85,13 +94,13 @@ def _is_map(raw: bytes, target: str) -> bool:
 
 
 def is_call(text: str) -> bool:
-    """Return whether a text calls ``cuTensorMapEncodeTiled``.
+    """Return whether a text calls ``cuTensorMapEncodeTiled``, or has lines that are printed when a call fails.
 
     Example:
         >>> is_call("CUresult r = cuTensorMapEncodeTiled(&map, ...);"), is_call("00 10")
         (True, False)
     """
-    return _CALL.search(text) is not None
+    return _CALL.search(text) is not None or {"globalDim", "boxDim"} <= {found[1] for found in _LINE.finditer(text)}
 
 
 def read_call(text: str) -> tuple[dict[str, object], str]:
@@ -99,7 +108,7 @@ def read_call(text: str) -> tuple[dict[str, object], str]:
 
     Args:
         text: C++ with one call. Its arguments are literals, or names that the text gives literals; an address that is
-            known only when the program runs counts as 0.
+            known only when the program runs counts as 0. Or the lines that CUTLASS and TileLang print of a failed call.
 
     Raises: MalformedError: LA806, with the argument.
 
@@ -115,6 +124,8 @@ def read_call(text: str) -> tuple[dict[str, object], str]:
     """
     if len(CHECK.kind(text, str, "text")) > NOTATION_CHARACTERS:
         raise _refused("text", f"has {len(text)} characters, the limit is {NOTATION_CHARACTERS}")
+    if not _CALL.search(text):
+        return _printed(text)
     plain = without_comments(text)
     calls = list(_CALL.finditer(plain))
     if len(calls) != 1:
@@ -134,6 +145,30 @@ def read_call(text: str) -> tuple[dict[str, object], str]:
         else:
             given[name] = _enumerator(name, word, plain)
     return given, how
+
+
+def _printed(text: str) -> tuple[dict[str, object], str]:
+    """Return the arguments that lines of a failed call show; their strides begin with that of an element."""
+    found: dict[str, str] = {}
+    for line in _LINE.finditer(text):
+        label, word = line[1], line[2].rstrip()
+        if found.setdefault(label, word) != word:
+            raise _refused(label, f"is {shown(found[label])} and {shown(word)}: paste the lines of one map")
+    given: dict[str, object] = {}
+    for name, label in zip(ARGUMENTS[1:], PRINTED, strict=True):
+        if label not in found and label != "gmem_address":
+            raise _refused(label, f"has no line; the lines are {', '.join(PRINTED)}")
+        if name not in _ARRAYS:
+            given[name] = _number(found.get(label, "0").replace("(nil)", "0"), "")
+        else:
+            given[name] = _entries(label, f"{{{found[label].strip('()[]{}')}}}", "")
+        if given[name] is None:
+            raise _refused(label, f"must be a number, not {shown(found[label])}")
+    strides = cast(list[int], given["globalStrides"])
+    if strides and strides[0] > _ELEMENT:
+        raise _refused("globalStrides", f"must begin with the stride of an element, not {strides[0]}")
+    given["globalStrides"] = strides[1:]
+    return given, "the lines printed for a call of cuTensorMapEncodeTiled"
 
 
 def _refused(where: str, because: str) -> MalformedError:
