@@ -19,7 +19,7 @@ from layoutalg.ground.errors import MalformedError
 from layoutalg.ground.layout import Layout
 from layoutalg.ground.limits import SMEM_REACH
 from layoutalg.ground.listed import ListedLayout
-from layoutalg.notation import block_tile
+from layoutalg.notation.ttgir import block_tile
 from layoutalg.notation.written import read_written
 from layoutalg.proofs.tile_map import columns, cute_extents, extents_of, in_order, layout_of, offsets
 

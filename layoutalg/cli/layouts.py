@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from layoutalg import convert, cute
+from layoutalg import convert
 from layoutalg.bridges.composition import compose, logical_divide
 from layoutalg.bridges.equal import equivalent
 from layoutalg.bridges.inverse import left_inverse, right_inverse
@@ -65,11 +65,11 @@ def run_logical_divide(given: commands.LogicalDivide) -> int:
     """Print a layout divided by a tile."""
     with clock.within(given.budget):
         clock.check("a division")
-        if (modes := _modes(given.tile)) is None:
-            return _told(logical_divide(*_read(given.layout, given.tile), widen=given.widen), given.json)
-        if given.widen:
+        modes = _modes(given.tile)
+        if modes is not None and given.widen:
             raise malformed("--widen", "is for a tile that is one layout", given.tile)
-        return _told(cute.logical_divide(_read(given.layout)[0], modes), given.json)
+        operands = _read(given.layout, given.tile) if modes is None else [*_read(given.layout), modes]
+        return _told(logical_divide(*operands, widen=given.widen), given.json)
 
 
 def _modes(text: str) -> tuple[Any, ...] | None:

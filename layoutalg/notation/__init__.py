@@ -88,30 +88,6 @@ def takes_shape(text: str) -> bool:
     return bool(ahead) and not TILED_AHEAD.match(text)
 
 
-def block_tile(text: str) -> tuple[int, ...] | None:
-    """Return the tile that one block covers before registers repeat; None unless the text is a blocked attribute.
-
-    Example:
-        >>> sizes = "sizePerThread = [1, 8], threadsPerWarp = [4, 8], warpsPerCTA = [4, 1], order = [1, 0]"
-        >>> block_tile(f"#ttg.blocked<{{{sizes}}}>"), block_tile("(4,8):(8,1)")
-        ((16, 64), None)
-    """
-    found = None
-    if GLUON_AHEAD.match(text.lstrip()):
-        from layoutalg.notation.gluon import gluon_attribute
-
-        found = gluon_attribute(text)
-    elif TTGIR_AHEAD.match(text) and not TILED_AHEAD.match(text):
-        from layoutalg.notation.ttgir import found_in
-
-        found = found_in(text)[1]
-    if found is None:
-        return None
-    from layoutalg.notation.ttg import block_tile as tile_of
-
-    return tile_of(found, text)
-
-
 def parse_tile(text: str, shape: Any = None, known: Any = None) -> Any:
     """Return the value written as ``text``, one of several layouts of one tile.
 

@@ -11,7 +11,6 @@ References: Triton 3.9.0 (``TritonGPUAttrDefs``).
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -165,25 +164,6 @@ def parse_attribute(text: str, shape: Sequence[int] | None = None) -> Any:
     Source: Triton 3.9.0, the assembly formats of ``TritonGPUAttrDefs``.
     """
     return build(read_attribute(text), shape, text)
-
-
-def block_tile(found: Attribute, text: object = "") -> tuple[int, ...] | None:
-    """Return the tile that one block covers before registers repeat; None but for blocked layouts and their slices."""
-    dropped: list[Any] = []
-    while found.kind == "slice" and isinstance(parent := found.entries.get("parent"), Attribute):
-        dropped.append(found.entries.get("dim"))
-        found = parent
-    if found.kind != "blocked" or any(key in found.entries for key in CLUSTER):
-        return None
-    check(found, text)
-    parts: list[Any] = [found.entries[key] for key in ("sizePerThread", "threadsPerWarp", "warpsPerCTA")]
-    try:
-        tile = [math.prod(sizes) for sizes in zip(*parts, strict=True)]
-        for dim in reversed(dropped):
-            del tile[dim]
-    except (IndexError, TypeError, ValueError):  # ``build`` says what is wrong
-        return None
-    return tuple(tile)
 
 
 def build(found: Attribute, shape: Sequence[int] | None, text: object = "") -> Built:
