@@ -5,15 +5,17 @@ Implementation notes: a plan is checked before anything is said about it.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from layoutalg.ask.facts import ANSWERS, Fact, answer_facts, layout_facts, said
+from layoutalg.ask.facts import ANSWERS, Fact, answer_facts, layout_facts, said, symbolic_facts
 from layoutalg.ask.ledger import ledger
 from layoutalg.ask.tile_facts import tile_facts
 from layoutalg.cute import CuteLayout, Swizzle
+from layoutalg.cute.symbolic import SymbolicLayout
 from layoutalg.ground import clock
 from layoutalg.ground.check import Checker
 from layoutalg.ground.document import malformed
@@ -244,6 +246,9 @@ def _tensor_facts(tensor: Tensor, target: str) -> Iterable[Fact]:
         yield said("names", ", ".join(tensor.names), list(tensor.names))
         pitches = [str(size_text(product_of([polynomial(stride), polynomial(size)]))) for stride in tensor.strides]
         yield said("pitches", f"[{', '.join(pitches)}] bytes", pitches)
+        with contextlib.suppress(LayoutError):  # an extent may be below 1 at all sizes
+            offsets = SymbolicLayout(tensor.shape, tensor.strides, tensor.assumptions)
+            yield from (fact for fact in symbolic_facts(offsets) if fact.name != "normal form")
         yield said("TMA", "layoutalg.tensormap plans for all sizes at once; the plan's guard says which")
         return
     yield said("pitches", f"{[stride * size for stride in tensor.strides]} bytes")
@@ -322,7 +327,11 @@ def _problem(problem: TensorMapProblem | OperandProblem, _target: str) -> Explan
         repairs = [repair.to_json() for repair in error.diagnostic.repairs]
         data = {"because": error.diagnostic.because.split("\n"), "repairs": repairs}
         return _made("problem", [said("inadmissible", str(error), data)], holds=False)
-    return _made("problem", [said("plan", str(plan), plan.to_json())])
+    return _made("problem", [said("plan", str(plan), plan.to_json()), *_road(plan)])
+
+
+def _road(plan: TensorMapPlan | OperandPlan) -> list[Fact]:
+    return [said("road", plan.road)] if isinstance(plan, TensorMapPlan) and plan.road else []
 
 
 def _plan(plan: TensorMapPlan | OperandPlan, target: str) -> Explanation:
@@ -330,7 +339,7 @@ def _plan(plan: TensorMapPlan | OperandPlan, target: str) -> Explanation:
     facts = [said("check", str(verdict), str(verdict).split("\n")[0].split()[0])]
     proved = str(verdict).startswith("proved")
     if proved:
-        facts.append(said("plan", str(plan), plan.to_json()))
+        facts += [said("plan", str(plan), plan.to_json()), *_road(plan)]
     if isinstance(plan, TensorMapPlan):
         facts += _map_facts(hardware.decode(bytes.fromhex(plan.hex), target=target), target)
     return _made("plan", facts, holds=proved)

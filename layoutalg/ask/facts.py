@@ -15,7 +15,7 @@ from layoutalg.ask.bank_turns import BankReport
 from layoutalg.ask.global_sectors import TransactionReport
 from layoutalg.codegen.kernels import ArrayKernel
 from layoutalg.cute import ComposedLayout, CuteLayout, Morphism, Swizzle, coalesce
-from layoutalg.cute.symbolic import SymbolicLayout
+from layoutalg.cute.symbolic import SymbolicLayout, normal_form
 from layoutalg.draw.grid import cells_of, cells_text, written
 from layoutalg.draw.registers import steps_text
 from layoutalg.f2 import LinearLayout
@@ -77,6 +77,7 @@ def layout_facts(layout: Any) -> Iterator[Fact]:
     if isinstance(layout, SymbolicLayout):
         yield said("size", f"{layout.size} elements")
         yield said("assumes", str(layout.assumptions))
+        yield from symbolic_facts(layout)
         return
     of_cute = isinstance(layout, CuteLayout | ComposedLayout)
     if not isinstance(layout, Morphism | PaddedShared | Swizzle) and takes_offsets(layout):
@@ -94,6 +95,31 @@ def layout_facts(layout: Any) -> Iterator[Fact]:
         yield said("normal form", _text(lambda: coalesce(layout)))
     if isinstance(layout, Layout):
         yield from _other_families(layout, of_cute)
+
+
+def symbolic_facts(layout: SymbolicLayout) -> Iterator[Fact]:
+    """Yield the normal form of a symbolic layout, and what divides its offsets at all sizes.
+
+    Example:
+        >>> for fact in symbolic_facts(SymbolicLayout(("M", 64), ("K", 1), ("K % 8 == 0",))):
+        ...     print(fact.name, "-", *fact.lines)
+        normal form - (M,64):(K,1)
+        multiples - strides of 8, 1; every offset of 1
+        vectors - up to 8 elements along the mode of stride 1 are aligned at all sizes
+        lattice - offsets are integer combinations of 1, K
+    """
+    form = normal_form(layout)
+    yield said("normal form", str(form.layout))
+    strides, most = ", ".join(map(str, form.gcds)), "" if form.exact else " at least"
+    data = {"strides": list(form.gcds), "offsets": form.gcd, "exact": form.exact}
+    yield said("multiples", f"strides of{most} {strides}; every offset of{most} {form.gcd}", data)
+    text = "no vector of two or more elements is known to be contiguous and aligned at all sizes"
+    if form.vector > 1:
+        text = f"up to {form.vector} elements along the mode of stride 1 are aligned at all sizes"
+    yield said("vectors", text, form.vector)
+    if form.lattice is not None and form.generators:
+        told = [str(each) for each in form.generators]
+        yield said("lattice", f"offsets are integer combinations of {', '.join(told)}", told)
 
 
 def _other_families(layout: Any, of_cute: bool) -> Iterator[Fact]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 SHOWN_CHARACTERS = 120
 """Maximum characters of a value in a message."""
@@ -61,15 +62,21 @@ class Repair:
         detail: What to change, with the numbers.
         document: The repaired input as JSON-ready data, ready to be resubmitted; None if no document applies.
         cost: Its cost; None if not computed.
+        movement: How data that lies in the refused layout gets to the repaired one, JSON-ready: ``mechanism``,
+            ``cycles``, ...; None if not planned.
     """
 
     name: str
     detail: str
     document: Mapping[str, object] | None = field(default=None, hash=False)
     cost: Cost | None = None
+    movement: Mapping[str, Any] | None = field(default=None, hash=False)
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.detail}" + (f" ({self.cost})" if self.cost else "")
+        moved = ""
+        if self.movement is not None:
+            moved = "; moving the data takes {cycles:g} cycles ({mechanism})".format_map(self.movement)
+        return f"{self.name}: {self.detail}" + (f" ({self.cost})" if self.cost else "") + moved
 
     def to_json(self) -> dict[str, object]:
         """Return the repair as JSON-ready data."""
@@ -78,6 +85,8 @@ class Repair:
             answer["cost"] = self.cost.to_json()
         if self.document is not None:
             answer["document"] = plain(self.document)
+        if self.movement is not None:
+            answer["movement"] = plain(self.movement)
         return answer
 
 

@@ -187,7 +187,7 @@ def symbolic_access(
     contiguous = bool(modes) and modes[0][1] == ONE
     run = modes[0][0] if contiguous else ONE
     parts = [run, facts.reduce(polynomial(offset)), *[step for _, step in (modes[1:] if contiguous else modes)]]
-    divisors = [_divisor(part, facts.residue) for part in parts]
+    divisors = [common_divisor(part, facts.residue) for part in parts]
     alignment = math.gcd(*[divisor for divisor, _ in divisors[1:]])
     guaranteed = math.gcd(alignment, divisors[0][0])
     fixed = math.gcd(*[int(part.constant) for part in parts if part.constant is not None])
@@ -211,8 +211,13 @@ def _is_congruence(entry: Condition) -> bool:
     return entry.kind == "integral" and linear and len(entry.names) <= 1
 
 
-def _divisor(value: Polynomial, residues: Residues) -> tuple[int, bool]:
-    """Return a common divisor of all values, and whether it is the greatest."""
+def common_divisor(value: Polynomial, residues: Residues) -> tuple[int, bool]:
+    """Return a common divisor of all values of a polynomial, and whether it is the greatest.
+
+    Example:
+        >>> common_divisor(polynomial("n*n + n"), {}), common_divisor(polynomial("ld*h + 32"), {"ld": (8, 4)})
+        ((2, True), (4, True))
+    """
     if value.constant is not None:
         return abs(_whole(value.constant, value, {})), True
     known = {name: residues.get(name, (1, 0)) for name in sorted(value.names)}

@@ -66,6 +66,7 @@ class TensorMapPlan(Claim):
             for a store nonnegative ones; origins in bounds always are.
         undocumented: Documented rules that this map breaks and the measured chip does not enforce.
         certificate: What the checker recomputed, or None.
+        road: How the planner found it, in words; not part of the document, and ignored by comparisons.
     """
 
     problem: TensorMapProblem
@@ -79,6 +80,7 @@ class TensorMapPlan(Claim):
     oob: str
     undocumented: tuple[str, ...] = ()
     certificate: Mapping[str, object] | None = field(default=None, hash=False)
+    road: str = field(default="", compare=False, repr=False)
 
     def _validate(self) -> None:
         Claim._validate(self)

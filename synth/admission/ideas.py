@@ -52,6 +52,8 @@ class Idea:
         added_bytes: Extra bytes spanned.
         changes: Number of entries that differ.
         parts: The requests that must all be admitted.
+        extra: Instructions besides those of the parts.
+        movement: How data in the refused layout gets there, JSON-ready; None if not planned.
     """
 
     kind: str
@@ -59,6 +61,8 @@ class Idea:
     added_bytes: int
     changes: int
     parts: tuple[Request, ...]
+    extra: int = 0
+    movement: Mapping[str, Any] | None = None
 
 
 def ideas(
@@ -244,8 +248,8 @@ def _folded(request: Request, form: Form | None) -> Iterator[Idea]:
             yield Idea("fold", text, 0, many - 1, (part,))
 
 
-def _inner(form: Form | None, rank: int) -> int:
-    """The contiguous dimension."""
+def inner_of(form: Form | None, rank: int) -> int:
+    """Return the contiguous dimension."""
     steps = [(stride, -dim) for dim, digits in enumerate(form.modes if form else ()) for n, stride in digits if n > 1]
     return -min(steps)[1] if steps else rank - 1
 
@@ -262,7 +266,7 @@ def _dense_forms(request: Request, tile: tuple[int, ...], inner: int) -> Iterato
 
 def _stored(request: Request, form: Form | None, turned: bool) -> Iterator[Idea]:
     """Store the tile without gaps, with the same or another dimension contiguous."""
-    kept = _inner(form, len(request.extents))
+    kept = inner_of(form, len(request.extents))
     kind = "store the tile transposed" if turned else "store the tile densely"
     dims = [dim for dim in range(len(request.extents)) if (dim != kept) == turned and request.extents[dim] > 1]
     made = [found for inner in dims for found in _dense_forms(request, request.extents, inner)]
@@ -297,7 +301,7 @@ def _promoted(request: Request, form: Form | None) -> Iterator[Idea]:
     made = []
     for name in WIDER.get(request.dtype.name, ()):
         wide = replace(request, dtype=element_type(name), problem=None)
-        inner = _inner(form, len(request.extents))
+        inner = inner_of(form, len(request.extents))
         order = form.swizzle.bits if form is not None and form.swizzle is not None else 0
         forms = list(_dense_forms(wide, request.extents, inner))
         if form is not None:
@@ -312,7 +316,7 @@ def _promoted(request: Request, form: Form | None) -> Iterator[Idea]:
 
 def _grown(request: Request, form: Form | None) -> Iterator[Idea]:
     """Round extents up and zero-fill the new rows and columns."""
-    rank, inner = len(request.extents), _inner(form, len(request.extents))
+    rank, inner = len(request.extents), inner_of(form, len(request.extents))
     wider = [sorted({-(-extent // step) * step for step in STEPS} | {extent}) for extent in request.extents[-2:]]
     made = []
     for last in itertools.product(*wider):

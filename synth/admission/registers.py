@@ -9,21 +9,21 @@ each, in order.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from layoutalg.f2 import LinearLayout
-from layoutalg.ground.errors import Repair
 from layoutalg.ground.record import Record
 from layoutalg.ground.refusal import Broken
 from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs import certify
 from layoutalg.proofs.admission import Admission, Grade, Refused
 from layoutalg.proofs.certify import conditions
+from layoutalg.synth.admission import movement
 from layoutalg.synth.admission.repairs import ranked_consumers
-from layoutalg.synth.admission.request import CHECK, Request
+from layoutalg.synth.admission.request import CHECK, Finder, Request
 from layoutalg.synth.admission.wgmma import typed
 from layoutalg.synth.fragments import Tiling, coordinates, tiling, wrong_axes
 from layoutalg.targets.layouts.amd_instructions import MFMA, WMMA
@@ -82,14 +82,25 @@ def _accepted(
     fragment: LinearLayout,
     word: int,
     grade: Grade,
-    repairs: Callable[[], tuple[Repair, ...]] | None = None,
+    find: Finder,
+    others: Callable[[], Iterable[tuple[str, tuple[str, str]]]] = tuple,
+    together: int = 1,
 ) -> Admission:
-    """Divide the registers among copies of a fragment; ``plan`` makes the plan of their tiling."""
+    """Divide the registers among copies of a fragment; ``plan`` makes the plan of their tiling.
+
+    A refusal offers ``others``, if ``find`` admits them, and the conversion into the fragment; ``together``: warps of
+    one instruction.
+    """
     layout = request.layout
-    found = wrong_axes(layout, tuple(fragment.out_dims.values())) or tiling(layout, fragment, word)
+    wrong = wrong_axes(layout, tuple(fragment.out_dims.values()))
+    found = wrong or tiling(layout, fragment, word)
     made = found if isinstance(found, Broken) else plan(found)
     if isinstance(made, Broken):
-        return request.refused(made, repairs=repairs)
+        own = () if wrong else movement.converted(request, find, fragment, together)
+        rule = "WGMMA_FRAGMENT" if together > 1 and found is made else made.rule
+        return request.refused(
+            replace(made, rule=rule), repairs=lambda: ranked_consumers(request, find, dict(others()), own)
+        )
     asked, outer = coordinates(layout)
     steps = np.cumprod([1, *(int(asked[..., dim].max()) + 1 for dim in range(asked.shape[-1] - 1))])
     seal = certify.same_tables(made.tiling.table(fragment) @ steps, asked @ steps, f"{request.consumer} accepts them")
@@ -186,7 +197,8 @@ def find_mma(request: Request) -> Admission:
         fragment,
         min(max(1, 32 // ELEMENT_BITS[kind]), fragment.in_dims["register"]),
         "measured" if lookup(request.target).measured else "documented",
-        lambda: ranked_consumers(request, find_mma, dict(_other_mma(made, operand))),
+        find_mma,
+        lambda: _other_mma(made, operand),
     )
 
 
@@ -238,11 +250,12 @@ def find_amd(request: Request) -> Admission:
         raise CHECK.malformed("consumer", rule, request.consumer)
     known = tables[request.target]
 
-    def others() -> tuple[Repair, ...]:
-        return ranked_consumers(request, find_amd, dict(_other_amd(request, family, name, operand)))
+    def others() -> Iterator[tuple[str, tuple[str, str]]]:
+        return _other_amd(request, family, name, operand)
 
     if name not in known:
-        return request.refused(Broken("MATRIX_INSTRUCTION", f"{request.target} has no {name}"), repairs=others)
+        missing = Broken("MATRIX_INSTRUCTION", f"{request.target} has no {name}")
+        return request.refused(missing, repairs=lambda: ranked_consumers(request, find_amd, dict(others())))
     shape = known[name]
     bits = shape.element_bits if operand in ("A", "B") else shape.result_bits
     widths = tuple(dict.fromkeys((bits, shape.element_bits)))
@@ -260,6 +273,7 @@ def find_amd(request: Request) -> Admission:
         fragment,
         1 if alone else min(max(1, 32 // bits), fragment.in_dims["register"]),
         "documented",
+        find_amd,
         others,
     )
 
@@ -302,10 +316,7 @@ def find_warpgroup(request: Request) -> Admission:
         shape = f"m64n{columns}" if operand == "D" else f"m64k{columns}"
         return FragmentPlan(f"wgmma.{shape}.{name}", operand, (64, columns), found)
 
-    answer = _accepted(request, plan, fragment, each, "measured")
-    if isinstance(answer, Refused) and answer.rules[0] in ("FRAGMENT", "REGISTER_AXES"):
-        return replace(answer, rules=("WGMMA_FRAGMENT",))
-    return answer
+    return _accepted(request, plan, fragment, each, "measured", find_warpgroup, together=WARPS)
 
 
 def _rows_apart(found: Tiling) -> Broken | None:

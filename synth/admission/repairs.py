@@ -9,6 +9,7 @@ is dropped after ``REPAIR_TRIES`` refusals, and the search stops after ``REPAIR_
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -20,6 +21,7 @@ from layoutalg.ground.limits import REPAIR_SECONDS, REPAIR_TRIES
 from layoutalg.ground.listed import ListedLayout
 from layoutalg.proofs.admission import Admitted
 from layoutalg.proofs.tensor import Tensor
+from layoutalg.synth.admission import movement
 from layoutalg.synth.admission.ideas import Idea, ideas, last_ideas
 from layoutalg.synth.admission.request import Finder, Request
 from layoutalg.targets.consumers import Absent, consumer
@@ -27,6 +29,9 @@ from layoutalg.targets.registry import lookup
 
 SCHEMA = "layoutalg/admission-request/1"
 Stated: TypeAlias = Callable[[Admitted], Mapping[str, object] | None]
+MOVED = ("store the tile densely", "store the tile transposed")
+READERS = ("wgmma", "ldmatrix", "tcgen05")
+"""Kinds that state how data in the refused layout gets to the new one, and the consumers that read it from there."""
 ALIGNED = 1024
 """A base alignment that satisfies every rule."""
 
@@ -35,6 +40,7 @@ ALIGNED = 1024
 class _Ask:
     """How a repaired request is checked and written."""
 
+    request: Request
     find: Finder
     stated: Stated | None = None
     least: Callable[[Request], int] = lambda _: 1
@@ -64,7 +70,7 @@ def ranked(
         own: Kinds specific to the consumer.
         least: Lower bound on the instructions for a request's tile.
     """
-    ask = _Ask(find, stated, least)
+    ask = _Ask(request, find, stated, least)
     found: _Found = {}
     with contextlib.suppress(BudgetError), clock.within(REPAIR_SECONDS):  # everything found in time was admitted
         mine = [kind(request) for kind in own]
@@ -77,13 +83,16 @@ def ranked(
     return _sorted(found)
 
 
-def ranked_consumers(request: Request, find: Finder, others: Mapping[str, tuple[str, str]]) -> tuple[Repair, ...]:
+def ranked_consumers(
+    request: Request, find: Finder, others: Mapping[str, tuple[str, str]], own: Iterable[Idea] = ()
+) -> tuple[Repair, ...]:
     """Return the consumers that accept the unchanged layout, fewest instructions first.
 
     Args:
         request: The refused request.
         find: Their finder.
         others: Consumers, with the name and the detail of the repair.
+        own: A further kind.
     """
     found: _Found = {}
     kinds = (
@@ -91,7 +100,7 @@ def ranked_consumers(request: Request, find: Finder, others: Mapping[str, tuple[
         for consumer, (name, detail) in others.items()
     )
     with contextlib.suppress(BudgetError), clock.within(REPAIR_SECONDS):
-        _gather(found, kinds, _Ask(find))
+        _gather(found, itertools.chain(kinds, [iter(own)]), _Ask(request, find))
     return _sorted(found)
 
 
@@ -110,6 +119,7 @@ def _gather(found: _Found, kinds: Iterable[Iterator[Idea]], ask: _Ask) -> None:
     """Add the cheapest repair of every kind."""
     for place, kind in enumerate(kinds):
         best: tuple[Cost, int, Repair] | None = None
+        chosen = ask.request
         for tried, idea in enumerate(kind):
             clock.check("repairs")
             if tried == REPAIR_TRIES or (best is not None and idea.added_bytes > best[0].added_bytes):
@@ -119,14 +129,18 @@ def _gather(found: _Found, kinds: Iterable[Iterator[Idea]], ask: _Ask) -> None:
             answers = _asked(idea, ask.find)
             if answers is None:
                 continue
-            many = sum(instructions(answer.descriptor) for answer in answers)
+            many = idea.extra + sum(instructions(answer.descriptor) for answer in answers)
             cost = Cost(idea.added_bytes, many, idea.changes)
             if best is None or cost < best[0]:
                 told = ask.stated(answers[0]) if ask.stated is not None and len(answers) == 1 else None
                 told = _document(idea.parts) if told is None else told
-                best = cost, place, Repair(idea.kind, idea.detail, told, cost)
+                best = cost, place, Repair(idea.kind, idea.detail, told, cost, idea.movement)
+                chosen = idea.parts[0]
         if best is not None:
             found[place] = best
+            if best[2].name in MOVED and chosen.consumer.partition(".")[0] in READERS:
+                with contextlib.suppress(LayoutError):  # the repair stands without it
+                    found[place] = *best[:2], replace(best[2], movement=movement.moved(ask.request, chosen))
 
 
 def _asked(idea: Idea, find: Finder) -> list[Admitted] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -15,7 +16,9 @@ from layoutalg.proofs.admission import Admission, Admitted, Refused
 from layoutalg.proofs.certify import conditions
 from layoutalg.proofs.certify.certificate import Certificate
 from layoutalg.proofs.wgmma import OperandPlan, OperandProblem
-from layoutalg.synth.admission.repairs import ranked
+from layoutalg.synth.admission import movement
+from layoutalg.synth.admission.accesses import find_access
+from layoutalg.synth.admission.repairs import MOVED, ranked
 from layoutalg.synth.admission.request import CHECK, IntArray, Request
 from layoutalg.synth.wgmma import InadmissibleOperandError, synthesize_wgmma
 from layoutalg.synth.wgmma.parts import ALIGN_BYTES as PART_BYTES
@@ -105,7 +108,14 @@ def _repairs(request: Request) -> tuple[Repair, ...]:
         plan = answer.descriptor
         return plan.problem.to_json() if isinstance(plan, OperandPlan) else None
 
-    return ranked(request, find_wgmma, stated=stated)
+    def find(part: Request) -> Admission:
+        return find_wgmma(part) if part.consumer.startswith("wgmma") else find_access(part)
+
+    own = (lambda asked: movement.into_registers(asked, find_access),)
+    found = ranked(request, find, stated=stated, own=own)
+    cycles = {each.name: each.movement["cycles"] for each in found if each.movement is not None}
+    least = min((cycles[name] for name in MOVED if name in cycles), default=math.inf)
+    return tuple(each for each in found if each.name != movement.READ or cycles[each.name] < least)
 
 
 def _by_parts(request: Request, side: str, sparse: bool) -> Admitted | Unknown | None:

@@ -57,7 +57,7 @@ class _Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class _Side:
+class Side:
     """An access under a placement: register order, byte addresses, turns."""
 
     order: tuple[int, ...]
@@ -130,7 +130,7 @@ class _Found:
     estimate: float
     number: int
     told: str
-    sides: tuple[_Side, _Side]
+    sides: tuple[Side, Side]
 
 
 def _passes(have: IntArray, want: IntArray, most: int) -> tuple[_Pass, ...] | int:
@@ -177,15 +177,15 @@ def _apart(have: IntArray, want: IntArray) -> list[tuple[tuple[int, ...], tuple[
 
 def _sides(
     passes: tuple[_Pass, ...], offsets: list[IntArray], element_bits: int, target: str, lanes: int
-) -> tuple[_Side, _Side] | None:
+) -> tuple[Side, Side] | None:
     """The accesses of all passes; None if passes need different instructions."""
-    ends: list[list[_Side]] = [[], []]
+    ends: list[list[Side]] = [[], []]
     for each, places in zip(passes, offsets, strict=True):
         asked = each.asked
         every = np.ones_like(asked.loaded, dtype=bool)
-        store = _side(places[asked.stored], asked.storing, "store", element_bits, target, lanes)
+        store = side_of(places[asked.stored], asked.storing, "store", element_bits, target, lanes)
         ends[0].append(replace(store, order=tuple(each.source[register] for register in store.order)))
-        ends[1].append(_side(places[asked.loaded], every, "load", element_bits, target, lanes))
+        ends[1].append(side_of(places[asked.loaded], every, "load", element_bits, target, lanes))
     if any(len({(side.instruction, side.rows.shape) for side in sides}) > 1 for sides in ends):
         return None
     store, load = (
@@ -200,7 +200,7 @@ def _sides(
     return store, load
 
 
-def _conflicts(sides: tuple[_Side, _Side]) -> str:
+def _conflicts(sides: tuple[Side, Side]) -> str:
     """The remaining conflicts, if turns are known."""
     if any(side.turns == UNCOUNTED for side in sides):
         return ""
@@ -319,7 +319,7 @@ def _periods(asked: _Asked, offsets: IntArray, size: int) -> list[int]:
     return sorted(found, key=lambda period: (-found[period], period))[:MOST_PERIODS]
 
 
-def _side(offsets: IntArray, live: BoolArray, kind: str, element_bits: int, target: str, lanes: int) -> _Side:
+def side_of(offsets: IntArray, live: BoolArray, kind: str, element_bits: int, target: str, lanes: int) -> Side:
     """The access of a side by the widest vectors that the placement allows."""
     known = widths(target, kind, element_bits)
     tried = (*known, *(bits for bits in VECTORS if bits >= element_bits and bits not in known))
@@ -339,7 +339,7 @@ def _side(offsets: IntArray, live: BoolArray, kind: str, element_bits: int, targ
         least = int(np.count_nonzero(by_warp != OUT)) * bits // 8 / LINE_BYTES
         tables = _tables(rows) * (len(rows[0]) // lanes)
         estimate = (least if turns == UNCOUNTED else turns) + tables
-        return _Side(order, vector, name, rows, turns, ideal, estimate)
+        return Side(order, vector, name, rows, turns, ideal, estimate)
     raise AssertionError("single elements always move")
 
 
@@ -383,7 +383,7 @@ def _grouped(offsets: IntArray, live: BoolArray, kept: list[int], vector: int) -
 
 
 def _steps(
-    passes: tuple[_Pass, ...], sides: tuple[_Side, _Side], element_bits: int, before: int, back: Sequence[int]
+    passes: tuple[_Pass, ...], sides: tuple[Side, Side], element_bits: int, before: int, back: Sequence[int]
 ) -> tuple[Step, ...]:
     """The steps of all passes; ``back`` maps each final register to the loaded one it copies."""
     natural, size = max(1, WORD_BITS // element_bits), element_bits // 8

@@ -38,6 +38,9 @@ from layoutalg.targets.model import Violation
 from layoutalg.targets.nvidia.tensormap import BIT_PRESERVING_DTYPES, INTERLEAVES, TensorMap, element_bytes, limits
 from layoutalg.targets.nvidia.tensormap import violations as map_violations
 
+OWN, OTHER = "the tensor's own dimensions", "other dimensions over the tensor's memory"
+SLICES, LISTED = "slices of an interleaved map", "boxes fitted to the listed offsets"
+"""Roads to a plan, in the order in which they are tried."""
 _CALL = ("synthesize_tensormap",)
 _Sized: TypeAlias = tuple[Forms, int, Box]
 """A box of a statement of the problem, and how many elements of the problem are one of the map."""
@@ -132,7 +135,8 @@ def _plan(stated: TensorMapProblem, documented_only: bool) -> TensorMapPlan | li
     """Return the plan, or every rule that the problem breaks."""
     clock.check("the search for a plan")
     if isinstance(stated, ListedProblem):
-        return plan_listed(stated, documented_only)
+        listed = plan_listed(stated, documented_only)
+        return replace(listed, road=LISTED) if isinstance(listed, TensorMapPlan) else listed
     problem = seen(stated)
     hard = hard_violations(problem)
     if not hard:
@@ -166,7 +170,7 @@ def _sliced(stated: TensorMapProblem, documented_only: bool, interleave: str) ->
     task = _Task(stated, documented_only)
     found: TensorMapPlan | None = None
     for proposal in sliced_plans(stated, interleave):
-        proved = _prove(proposal, task)
+        proved = _prove(replace(proposal, road=SLICES), task)
         if proved is not None and (found is None or _cost(proved) < _cost(found)):
             found = proved
         if found is not None and _suffices(found):
@@ -244,7 +248,8 @@ def _first_proved(
 ) -> TensorMapPlan | None:
     """Return the first proved view of a box that could be better, fewer dimensions first."""
     forms, ratio, box = sized
-    plans = (assemble(task.stated, view) for view in views(forms, box, ratio, wanted, plain))
+    road = OWN if plain else OTHER
+    plans = (replace(assemble(task.stated, view), road=road) for view in views(forms, box, ratio, wanted, plain))
     tried = (_prove(plan, task) for plan in plans if best is None or _cost(plan) < _cost(best))
     return next((plan for plan in tried if plan is not None), None)
 

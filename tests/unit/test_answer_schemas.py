@@ -255,6 +255,7 @@ def library() -> Iterator[Any]:
 NO_ANSWERS = {"TensorMapProblem", "SymbolicProblem", "OperandProblem", "Pipeline"}
 """Questions with a document: their schemas are tested where they are read."""
 VALUES = {
+    "Idea": "a changed request, asked again",
     "ComposedLayout": "layout", "CuteLayout": "layout", "LinearLayout": "layout", "PiecewiseLayout": "layout",
     "ListedLayout": "layout", "Layout": "layout", "PaddedShared": "layout", "Function": "the document of a layout",
     "Swizzle": "layout",

@@ -8,9 +8,11 @@ import random
 import pytest
 from instruments.simulation import first_difference, random_origins
 
+from layoutalg import explain
 from layoutalg.ground.errors import BudgetError, MalformedError
 from layoutalg.ground.verdict import Proved
-from layoutalg.proofs.tensormap import Issue, check
+from layoutalg.proofs.tensor import Tensor
+from layoutalg.proofs.tensormap import Issue, ListedProblem, check
 from layoutalg.synth import InadmissibleError, TensorMapPlan, TensorMapProblem, synthesize_tensormap
 from layoutalg.synth.tensormap import planner
 from layoutalg.targets.nvidia import tensormap as hardware
@@ -433,3 +435,21 @@ def test_a_map_ends_at_the_last_row_that_is_walked_where_the_tensors_own_extent_
     plan = planned(problem([88, 4], [1, 1024], [32, 2], modes, dtype="u16", swizzle="32B", element_strides=[1, 2]))
     assert len(plan.issues) == 1
     assert plan.oob == "lost"
+
+
+def test_plans_say_by_which_road_they_were_found():
+    own = planned(problem([1024, 512], [512, 1], [64, 64], [[[64, 64]], [[64, 1]]], swizzle="128B"))
+    steps = {"element_strides": [1, 16], "swizzle": "128B", "dtype": "u8"}
+    other = planned(problem([128, 100], [1, 144], [16, 8], [[[16, 1]], [[8, 128]]], **steps))
+    sliced = TensorMapProblem.of(((16, 56, 50, 8), None, "f16"), (1, 4, 16, 8))
+    rows = [64 * place + column for place in (3, 0, 2, 1) for column in range(64)]
+    listed = ListedProblem.listed(Tensor((64, 64)), (4, 64), rows)
+    assert own.road == planner.OWN
+    assert all(len(terms) < 2 for terms in own.origin_map)
+    assert other.road == planner.OTHER
+    assert synthesize_tensormap(sliced, interleave="16B").road == planner.SLICES
+    assert synthesize_tensormap(listed).road == planner.LISTED
+    again = TensorMapPlan.from_json(own.to_json())
+    assert again == own
+    assert again.road == ""
+    assert explain(own.problem)["road"] == planner.OWN

@@ -4,6 +4,7 @@
 """
 
 from layoutalg.cute.symbolic.layout import SymbolicLayout, SymbolicValue, symbolic
+from layoutalg.cute.symbolic.normal import SymbolicForm, normal_form
 from layoutalg.cute.symbolic.operations import (
     coalesce,
     complement,
@@ -26,6 +27,7 @@ __all__ = [
     "Decision",
     "Polynomial",
     "SideCondition",
+    "SymbolicForm",
     "SymbolicLayout",
     "SymbolicValue",
     "coalesce",
@@ -36,6 +38,7 @@ __all__ = [
     "left_inverse",
     "logical_divide",
     "logical_product",
+    "normal_form",
     "polynomial",
     "right_inverse",
     "symbolic",
