@@ -155,6 +155,41 @@ def planner() -> Iterator[Row]:
     yield Row("synthesize_tensormap with repairs, random problems", calls, bar="<= 5 ms, all <= 1 s")
 
 
+def passes() -> Iterator[Row]:
+    """The ways in which another compiler asks: a process for one problem and for many, a call; processor time."""
+    from layoutalg.synth import InadmissibleError, synthesize_tensormap
+
+    tiles = json.loads((ROOT / "layoutalg/cli/data/real_tiles.json").read_text(encoding="utf-8"))["tiles"]
+    problems = []
+    for tile in tiles:
+        with contextlib.suppress(InadmissibleError):
+            synthesize_tensormap(tile["problem"])
+            problems.append(tile["problem"])
+
+    def asked(documents: object) -> None:
+        command = [sys.executable, "-m", "layoutalg", "synth", "tensormap", "-", "--json"]
+        subprocess.run(command, input=json.dumps(documents).encode(), capture_output=True, check=True, cwd=ROOT)
+
+    def children() -> float:
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return used.ru_utime + used.ru_stime
+
+    bare = functools.partial(subprocess.run, [sys.executable, "-c", "import json"], check=True)
+    one = functools.partial(asked, problems[0])
+    yield Row("process, 1 problem, to one that imports json", one, bare, clock=children)
+    yield Row(f"process, {len(problems)} problems", functools.partial(asked, problems), clock=children)
+    text = (
+        "import json, sys, time\nt = time.process_time()\nfrom layoutalg.synth import synthesize_tensormap\n"
+        "problem = json.load(sys.stdin)\njson.dumps(synthesize_tensormap(problem).to_json())\n"
+        "print(time.process_time() - t)"
+    )
+    command = functools.partial(subprocess.run, [sys.executable, "-c", text], capture_output=True, check=True, cwd=ROOT)
+    first = min(float(command(input=json.dumps(problems[0]).encode()).stdout) for _ in range(5))
+    yield Row("call in Python, the first with its imports", first)
+    calls = [lambda each=each: json.dumps(synthesize_tensormap(each).to_json()) for each in problems]  # type: ignore[misc]
+    yield Row("call in Python, JSON to JSON", calls)
+
+
 def ragged() -> Iterator[Row]:
     """The copies of many groups, with and without their maps; boxes of segments."""
     import layoutalg as la
@@ -570,7 +605,7 @@ def variants() -> Iterator[Row]:
 PARTS: dict[str, Callable[[], Iterator[Row]]] = {
     part.__name__: part
     for part in (
-        program, planner, ragged, descriptors, questions, cute, f2, integer, piecewise, equations, conversions,
+        program, planner, passes, ragged, descriptors, questions, cute, f2, integer, piecewise, equations, conversions,
         pipelines, variants,
     )
 }  # fmt: skip

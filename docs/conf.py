@@ -33,5 +33,6 @@ napoleon_use_rtype = False
 def setup(app: Any) -> None:
     """Write the generated pages before Sphinx looks for pages."""
     generate.write(HERE / "generated")
+    app.connect("source-read", generate.with_pages_below)
     app.connect("autodoc-process-docstring", generate.joined_refusals, priority=400)  # before napoleon (500)
     app.connect("autodoc-process-docstring", generate.plain_marks, priority=600)

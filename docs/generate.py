@@ -62,6 +62,27 @@ DOORS = {
     "layoutalg.testing.laws": "Laws for layouts of other libraries",
 }
 """Modules whose public names the reference holds, in the order of its pages."""
+CHAPTERS = {
+    "generated/tutorial/01_first_hour": ["generated/tutorial/0[2-9]*", "generated/tutorial/1*"],
+    "clinic/README": ["clinic/[a-z]*"],
+    "howto": ["asking", "pictures", "testing", "executing"],
+    "use_from_a_pass": ["json", "generated/schemas", "exports"],
+    "kernels": ["pipelines", "emission", "schedule", "ragged", "indirect", "search"],
+    "command-line": ["generated/commands"],
+    "notation": ["families", "glossary"],
+    "admission": [
+        "banks", "global_memory", "matrices", "tma_admission", "tensormap_modes", "generated/rules", "wgmma",
+        "wgmma_reasons", "tcgen05", "census",
+    ],
+    "architecture": ["bridges", "hierarchical_equations", "rewriting", "symbolic_plans"],
+    "swizzles": ["padding", "swizzle_table", "generated/swizzle_tables", "joint"],
+    "conversions": ["factorisation"],
+    "reliability": [
+        "certificates", "checkers", "generated/laws", "generated/operations_campaign", "evidence", "targets",
+    ],
+    "comparison": ["peers", "benchmarks"],
+}  # fmt: skip
+"""The pages below each page of the sidebar; index.md lists those of the first level."""
 
 
 def write(folder: Path) -> None:
@@ -77,7 +98,6 @@ def write(folder: Path) -> None:
         "swizzle_tables.md": swizzle_tables_page(),
         **dict(reference_pages()),
     }
-    found["questions.md"] = clinic_page(sorted((HERE / "clinic").glob("*.md")))
     for path in sorted(NOTEBOOKS.glob("*.ipynb")):
         found |= notebook_page(path)
     for name, text in found.items():
@@ -247,7 +267,7 @@ def commands_page() -> str:
     listed = re.search(r"\{([\w,]+)\}", whole)
     if listed is None:
         raise ValueError("the help lists no commands")
-    parts = ["# The command line", f"```text\n{whole}\n```"]
+    parts = ["# Commands and their options", f"```text\n{whole}\n```"]
     helps = {command: _help(command) for command in listed[1].split(",")}
     for command, text in helps.items():
         if text.startswith(f"usage: layoutalg {command}"):  # not another name of a command
@@ -351,11 +371,11 @@ def _plain(words: str) -> str:
     return "".join(pieces)
 
 
-def clinic_page(answered: list[Path]) -> str:
-    """The contents of docs/clinic: questions from public trackers, with executed answers."""
-    listed = "\n".join(f"../clinic/{path.stem}" for path in answered)
-    words = "Questions that people asked in public, each answered by a few lines that the tests run."
-    return f"# Questions people asked\n\n{words}\n\n```{{toctree}}\n:maxdepth: 1\n\n{listed}\n```\n"
+def with_pages_below(_app: object, page: str, text: list[str]) -> None:
+    """Add the pages of a chapter to the page that opens it, so that the files read well without Sphinx."""
+    if page in CHAPTERS:
+        listed = "\n".join(f"/{name}" for name in CHAPTERS[page])
+        text[0] += f"\n\n```{{toctree}}\n:hidden:\n:glob:\n\n{listed}\n```\n"
 
 
 def notebook_page(path: Path) -> dict[str, str]:

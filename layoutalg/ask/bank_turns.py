@@ -248,10 +248,12 @@ class BankReport(
 @draw_value.register(BankReport)
 def draw_report(report: BankReport, canvas: Canvas, top: float) -> None:
     """Draw the worst instruction's words per bank and phase, before and after the cure."""
-    draw_phases(canvas, report.model, report.worst.addresses_bytes, top)
     cure = report.cure
     if cure is None or report.asked is None:
+        draw_phases(canvas, report.model, report.worst.addresses_bytes, top)
         return
+    canvas.text(4, top + 14, f"as it is, {_article(report.ways)} {report.ways}-way conflict:", "h")
+    draw_phases(canvas, report.model, report.worst.addresses_bytes, top + 18)
     registers, _, bits, kind, target, tile, lanes, warps = report.asked
     addresses = bit_addresses(registers, cure, bits, tile, lanes, warps, _wave(target))
     same = [move for move in moves(addresses, bits, kind, target)[0] if move.registers == report.worst.registers]

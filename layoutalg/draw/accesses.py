@@ -58,8 +58,8 @@ def draw_access(plan: AccessPlan, canvas: Canvas, top: float) -> None:
     left = 48.0
     canvas.text(left, top + 34, "shared memory, lines of 128 bytes (all banks)", "n")
     clash = any(unit.mark == "w" for unit in units.values())
-    red = "; red: lanes of one group with a bank conflict" if clash else ""
-    canvas.text(left, top + 48, f"L: the lane that supplies the address{red}", "s")
+    outlined = "; outlined: lanes of one group with a bank conflict" if clash else ""
+    canvas.text(left, top + 48, f"L: the lane that supplies the address{outlined}", "s")
     draw_memory(canvas, left, top + 56, units, _grain(unit_bytes), whole=False)
     bottom = canvas.height
     columns = _columns(plan)

@@ -32,13 +32,16 @@ def words_of(model: BankModel, addresses: Sequence[int | None]) -> list[tuple[Ph
 def draw_phases(canvas: Canvas, model: BankModel, addresses: Sequence[int | None], top: float) -> None:
     """Draw one instruction: a row per phase, a column per bank; below, the lanes that conflict in the busiest bank."""
     rows = words_of(model, addresses)
-    turns = sum(phase.turns for phase, _ in rows)
-    canvas.text(4, top + 14, f"{model}: {many(turns, 'turn')}", "h")
+    turns, least = (sum(getattr(phase, name) for phase, _ in rows) for name in ("turns", "least"))
+    said = f"{many(turns, 'turn')}, {f'{least} without conflicts' if turns > least else 'free of conflicts'}"
+    canvas.text(4, top + 14, f"{model}: {said}", "h")
     wide = CELL if model.banks <= 32 else CELL / 2 + 3
     groups = [(lane_spans(phase.lanes), banks) for phase, banks in rows]
     canvas.text(4, top + 38, "lanes / bank", "s")
     draw_words(canvas, groups, 130.0, top + 42, (wide, CELL), 1 if model.banks <= 32 else 2)
-    canvas.text(4, canvas.height + 14, "numbers: distinct words of a bank in one phase; outlined: a conflict", "s")
+    canvas.text(
+        4, canvas.height + 14, "numbers: distinct words of a bank in one phase; hatched and outlined: a conflict", "s"
+    )
     _draw_lanes(canvas, model, rows, canvas.height + 14)
 
 
@@ -80,7 +83,7 @@ def draw_words(
 
 
 def busy(count: int, worst: int) -> str:
-    """Return the style class of a bank by its words: grey for none, blue for one, redder with each doubling."""
+    """Return the style class of a bank by its words: grey for none, blue for one, hatched and ever redder for more."""
     if count <= 1:
         return "f" if count else "z"
     return f"k{int(2 * log2(count) / log2(max(worst, 2)))}"
@@ -170,7 +173,7 @@ def draw_padding(plan: PaddingPlan, canvas: Canvas, top: float) -> None:
         else:
             canvas.text(left - 6, y + 13, name, "s e")
             canvas.text(left, y + 13, "misaligned", "s")
-    says = "numbers: distinct words that the worst group of lanes needs from a bank (across); outlined: a conflict"
+    says = "numbers: distinct words that the worst group of lanes needs from a bank (across); hatched: a conflict"
     canvas.text(4, canvas.height + 14, says, "s")
 
 

@@ -1,9 +1,9 @@
 """Build an SVG picture from rectangles and text, with one style for all pictures.
 
-Implementation notes: colours are classes, which keeps a cell to a few dozen characters. The ramp runs from dark blue to
-light yellow with increasing luminance, so it works for colour-blind readers and in greyscale; important marks
-(conflicts, out of bounds, a witness) also differ by stroke or hatching. Text outside cells follows the reader's colour
-scheme. Pictures cannot execute anything: all text is escaped, and there are no scripts or references.
+Implementation notes: colours are classes, which keeps a cell to a few dozen characters. The ramp runs from dark
+violet by teal to light yellow with increasing luminance, so it works for colour-blind readers and in greyscale;
+important marks (conflicts, out of bounds, a witness) also differ by stroke or hatching. Text outside cells follows the
+reader's colour scheme. Pictures cannot execute anything: all text is escaped, and there are no scripts or references.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ Cell: TypeAlias = tuple[str, str, str]
 
 LEVELS = 16
 """Steps of the colour ramp."""
-_ANCHORS = ((0.0, (0, 46, 99)), (0.35, (84, 92, 118)), (0.65, (140, 136, 117)), (1.0, (253, 231, 110)))
+_ANCHORS = (
+    (0.0, (60, 15, 90)), (0.25, (59, 82, 139)), (0.5, (33, 145, 140)), (0.75, (94, 201, 98)), (1.0, (253, 231, 76))
+)  # fmt: skip
 FONT = "font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace"
 
 
@@ -77,19 +79,30 @@ _STYLE = _scoped(_RULES) + "@media(prefers-color-scheme:dark){" + _scoped(_DARK)
 _BANKS = _scoped(
     [
         ".f{fill:#2f6fb5}",
-        *(f".k{level}{{fill:{colour}}}" for level, colour in enumerate(("#e8684a", "#d4351c", "#9e1b0b"))),
-        ".tf,.tk0,.tk1,.tk2{fill:#fff}",
+        *(f".k{level}{{fill:url(#la-k{level})}}" for level in range(3)),
+        ".tf,.tk0,.tk1,.tk2{fill:#fff;font-weight:bold}",
     ]
 )
-"""Bank colours: blue for one word, redder for more; added only to pictures with banks."""
+"""Bank colours: blue for one word, hatched and redder for more; added only to pictures with banks."""
 _ARROWS = _scoped(["line{stroke:#8a3ea8;stroke-width:1.3}", "polygon{fill:#8a3ea8}"]) + (
     "@media(prefers-color-scheme:dark){" + _scoped(["line{stroke:#d9a4ef}", "polygon{fill:#d9a4ef}"]) + "}"
 )
 """Added only to pictures with arrows."""
-_HATCH = (
-    '<defs><pattern id="la-hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
-    '<rect width="6" height="6" fill="#b8bfc6"/><path d="M0 0v6" stroke="#4b545e" stroke-width="2"/></pattern></defs>'
+
+
+def _hatch(name: str, back: str, stripe: str) -> str:
+    return (
+        f'<pattern id="{name}" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
+        f'<rect width="6" height="6" fill="{back}"/><path d="M0 0v6" stroke="{stripe}" stroke-width="2"/></pattern>'
+    )
+
+
+_HATCH = _hatch("la-hatch", "#b8bfc6", "#4b545e")
+_CONFLICTS = "".join(
+    _hatch(f"la-k{level}", *colours)
+    for level, colours in enumerate((("#d9583a", "#b03a20"), ("#c42d15", "#961d0a"), ("#961a0a", "#640e03")))
 )
+"""Conflicts differ from free banks by hatching too, for readers who do not see red."""
 
 
 class Canvas:
@@ -195,9 +208,11 @@ class Canvas:
             f'viewBox="0 0 {wide} {tall}" role="img" aria-label="{escape(title, quote=True)}">'
         )
         body = "".join(self.parts)
-        style = _STYLE + (_BANKS if 'class="f"' in body or 'class="k' in body else "")
+        conflicts = 'class="k' in body
+        style = _STYLE + (_BANKS if conflicts or 'class="f"' in body else "")
         style += _ARROWS if "<line" in body else ""
-        return "".join([head, f"<style>{style}</style>", _HATCH, body, "</svg>"])
+        defs = f"<defs>{_HATCH}{_CONFLICTS if conflicts else ''}</defs>"
+        return "".join([head, f"<style>{style}</style>", defs, body, "</svg>"])
 
 
 def level_of(value: int, low: int, high: int) -> int:

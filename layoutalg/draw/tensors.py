@@ -17,6 +17,8 @@ from layoutalg.targets.nvidia.tensormap import element_bytes
 
 TENSOR, TILED = (300.0, 200.0), (340.0, 240.0)
 """Size of a tensor alone, and of one with its tiles."""
+LEAST = 24.0
+"""A tile smaller than this is drawn again, enlarged."""
 CELL = (62.0, 18.0)
 CORNER = 8
 """Rows and columns of the corner whose byte offsets are written out."""
@@ -88,41 +90,89 @@ def draw_plan(plan: TensorMapPlan, canvas: Canvas, top: float) -> None:
     tm, problem = plan.tensor_map, plan.problem
     box = f"{many(len(plan.issues), 'copy')} of box {list(tm.box)}, swizzle {tm.swizzle}"
     canvas.text(4, top + 14, f"{plan.direction} of tile {list(problem.tile)}: {box}", "h")
-    _tensor(canvas, plan, top + 48)
-    _shared(canvas, plan, TILED[0] + 130, top + 48)
+    _shared(canvas, plan, _tensor(canvas, plan, top + 48) + 70, top + 48)
     words = f"{plan.expect_tx_bytes} bytes per tile, base aligned to {plan.smem_align_bytes}; out of bounds {plan.oob}"
     canvas.text(4, canvas.height + 30, words, "s")  # below the extent under the tensor
 
 
-def _tensor(canvas: Canvas, plan: TensorMapPlan, top: float) -> None:
-    """Draw the two innermost dimensions with the first tile's copies, and the last tile with its out-of-bounds part."""
+def _tensor(canvas: Canvas, plan: TensorMapPlan, top: float) -> float:
+    """Draw the two innermost dimensions with the first and the last tile, and return how far right they reach.
+
+    Where a tile would be a dot, its surroundings are drawn again, enlarged.
+    """
     problem = plan.problem
     shape, tile, steps = ((1, *values)[-2:] for values in (problem.global_shape, problem.tile, problem.element_strides))
     reach = [(count - 1) * step + 1 for count, step in zip(tile, steps, strict=True)]
     last = [-(-extent // span) * span - span if span < extent else 0 for extent, span in zip(shape, reach, strict=True)]
     ends = [max(extent, start + span) for extent, start, span in zip(shape, last, reach, strict=True)]
-    scale_x, scale_y = TILED[0] / ends[1], TILED[1] / ends[0]
-    left = 60.0
+    left = 20.0 + 6.2 * max(6, len(str(ends[0])))
     canvas.text(left, top - 20, f"{problem.dtype} tensor {list(problem.global_shape)}, two innermost dimensions", "n")
     canvas.text(left, top - 6, "numbers: copies of the first tile; hatched: out of bounds", "s")
-    canvas.box(left, top, shape[1] * scale_x, shape[0] * scale_y, "z", f"tensor of {shape[0]} x {shape[1]} elements")
-    canvas.frame(left, top, shape[1] * scale_x, shape[0] * scale_y)
-    for style, start in (("c3", [0, 0]), ("c10", last)):
-        wide = min(reach[1], shape[1] - start[1]) * scale_x
-        tall = min(reach[0], shape[0] - start[0]) * scale_y
-        x, y = left + start[1] * scale_x, top + start[0] * scale_y
-        canvas.box(x, y, reach[1] * scale_x, reach[0] * scale_y, "x", f"out of bounds: fill {problem.oob_fill}")
-        canvas.box(x, y, max(wide, 1), max(tall, 1), style, f"tile at {start}")
-        canvas.frame(x, y, reach[1] * scale_x, reach[0] * scale_y)
-    if len(plan.issues) <= 64 and plan.tensor_map.dims[:1] == shape[1:]:
-        box = (1, *plan.tensor_map.box[::-1])[-2:]
+    tiles = [("c3", [0, 0]), ("c10", last)]
+    dots = any(span * side < LEAST * end for span, side, end in zip(reach, TILED[::-1], ends, strict=True))
+    _window(canvas, plan, (left, top, *TILED), ([0, 0], ends), tiles, reach, numbers=not dots)
+    if dots:
+        wide, tall = (TILED[0] - 40) / 2, 120.0
+        for place, (name, start) in enumerate((("first", [0, 0]), ("last", last))):
+            low = [max(0, at - span // 2) for at, span in zip(start, reach, strict=True)]
+            high = [min(end, at + span + span // 2) for end, at, span in zip(ends, start, reach, strict=True)]
+            x, y = left + place * (wide + 40), top + TILED[1] + 52
+            canvas.text(x, y - 8, f"{name} tile, enlarged", "s")
+            _window(canvas, plan, (x, y, wide, tall), (low, high), tiles, reach, numbers=not place)
+    return left + TILED[0]
+
+
+def _window(
+    canvas: Canvas, plan: TensorMapPlan, frame: tuple[float, float, float, float],
+    window: tuple[Sequence[int], Sequence[int]], tiles: Sequence[tuple[str, Sequence[int]]], reach: Sequence[int],
+    numbers: bool,
+) -> None:  # fmt: skip
+    """Draw the rows and columns of the tensor from the first to the second corner of ``window``, and tiles in them."""
+    left, top, wide, tall = frame
+    low, high = window
+    shape = (1, *plan.problem.global_shape)[-2:]
+    scale = tall / (high[0] - low[0]), wide / (high[1] - low[1])
+
+    def place(start: Sequence[int], end: Sequence[int]) -> tuple[float, float, float, float] | None:
+        """Position of the elements from ``start`` to before ``end``, as far as the window shows them."""
+        start = [max(*pair) for pair in zip(start, low, strict=True)]
+        end = [min(*pair) for pair in zip(end, high, strict=True)]
+        if any(a >= b for a, b in zip(start, end, strict=True)):
+            return None
+        y, x = (origin + (a - first) * by for origin, a, first, by in zip((top, left), start, low, scale, strict=True))
+        return x, y, max((end[1] - start[1]) * scale[1], 3), max((end[0] - start[0]) * scale[0], 3)
+
+    def box(start: Sequence[int], end: Sequence[int], style: str, title: str = "") -> None:
+        if (where := place(start, end)) is not None:
+            canvas.box(*where, style, title)
+
+    box((0, 0), shape, "z", f"tensor of {shape[0]} x {shape[1]} elements")
+    for style, start in tiles:
+        stop = [at + span for at, span in zip(start, reach, strict=True)]
+        box(start, stop, "x", f"out of bounds: fill {plan.problem.oob_fill}")
+        box(start, [min(*pair) for pair in zip(stop, shape, strict=True)], style, f"tile at {list(start)}")
+        box(start, stop, "o")
+    box((0, 0), shape, "o")
+    if numbers and len(plan.issues) <= 64 and plan.tensor_map.dims[:1] == shape[1:]:
+        extent = (1, *plan.tensor_map.box[::-1])[-2:]
         for number, issue in enumerate(plan.issues):
             at = (0, *issue.coords[::-1])[-2:]
-            canvas.frame(left + at[1] * scale_x, top + at[0] * scale_y, box[1] * scale_x, box[0] * scale_y)
-            canvas.text(left + at[1] * scale_x + 3, top + at[0] * scale_y + 12, number, "t3")
-    canvas.text(left - 6, top + 10, 0, "s e")
-    canvas.text(left - 6, top + shape[0] * scale_y, shape[0], "s e")
-    canvas.text(left + shape[1] * scale_x, top + TILED[1] + 14, shape[1], "s e")
+            where = place(at, [first + many for first, many in zip(at, extent, strict=True)])
+            if where is not None:
+                canvas.frame(*where)
+                canvas.text(where[0] + 3, where[1] + 12, number, "t3")
+    edges = [[(at, at + span) for at, span in zip(start, reach, strict=True)] for _, start in tiles]
+    for axis in (0, 1):
+        taken: list[tuple[float, float]] = []
+        for edge in dict.fromkeys([low[axis], shape[axis], *(at for start in edges for at in start[axis]), high[axis]]):
+            along = (edge - low[axis]) * scale[axis]
+            room = 3.1 * len(str(edge)) + 3 if axis else 5.5
+            if low[axis] <= edge <= high[axis] and all(abs(along - other) >= room + rest for other, rest in taken):
+                taken.append((along, room))
+                if axis:
+                    canvas.text(left + along, top + tall + 16, edge, "s m")
+                else:
+                    canvas.text(left - 6, top + along + 4, edge, "s e")
 
 
 def _shared(canvas: Canvas, plan: TensorMapPlan, left: float, top: float) -> None:

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from layoutalg.ground.picture import in_one_line
+
 SHOWN_CHARACTERS = 120
 """Maximum characters of a value in a message."""
 WITNESS_CHARACTERS = 1_000
@@ -187,7 +189,7 @@ def _repr_prefix(value: object, room: int, depth: int) -> str:
                 break
         return text + "}"
     try:
-        return repr(value)
+        return in_one_line(value)
     except Exception:  # foreign code, nesting too deep, or numbers too long to print
         return f"a {type(value).__name__} that cannot be printed"
 

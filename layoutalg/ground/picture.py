@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
-PROMPT_CHARACTERS = 1000
-"""Longest ``repr`` of an answer or plan; longer ones show the first line of ``str`` instead."""
-_LINE_CHARACTERS = 200
+PROMPT_CHARACTERS = 320
+"""Longest ``repr`` of an answer in the constructor's form; longer ones show the first lines of ``str`` instead."""
+PROMPT_LINES, LINE_CHARACTERS = 20, 160
 _DRAWERS: list[Callable[[Any], dict[str, str]]] = []
 
 
@@ -17,24 +18,45 @@ def drawn_by(drawer: Callable[[Any], dict[str, str]]) -> None:
     _DRAWERS[:] = [drawer]
 
 
+_nested: ContextVar[bool] = ContextVar("_nested", default=False)
+"""Whether the ``repr`` of another value is being written, in which a value takes one line."""
+
+
 def _short(full: Callable[[Any], str]) -> Callable[[Any], str]:
-    """Return a ``__repr__`` that abbreviates the full form if it is too long for a prompt."""
+    """Return a ``__repr__`` that shows the first lines of ``str`` if the full form is too long for a prompt."""
 
     @functools.wraps(full)
     def shortened(self: Any) -> str:
-        text = full(self)
-        if len(text) <= PROMPT_CHARACTERS:
-            return text
-        line = " ".join(str(self).partition("\n")[0].split())
-        line = line if len(line) <= _LINE_CHARACTERS else line[: _LINE_CHARACTERS - 3] + "..."
-        return f"<{type(self).__name__}{': ' if line else ''}{line}>"
+        inner = _nested.get()
+        token = _nested.set(True)
+        try:
+            text = full(self)
+            if len(text) <= PROMPT_CHARACTERS and "=<" not in text:  # nothing in it is shortened
+                return text
+            lines = str(self).splitlines() or [""]
+        finally:
+            _nested.reset(token)
+        shown = [" ".join(lines[0].split())] if inner else lines[:PROMPT_LINES]
+        shown = [line if len(line) <= LINE_CHARACTERS else line[: LINE_CHARACTERS - 3] + "..." for line in shown]
+        if not inner and len(lines) > len(shown):
+            shown.append(f"... {len(lines) - len(shown)} more lines: print it")
+        return f"<{type(self).__name__}{': ' if shown[0] else ''}" + "\n".join(shown) + ">"
 
     shortened.short = True  # type: ignore[attr-defined]
     return shortened
 
 
+def in_one_line(value: object) -> str:
+    """Return ``repr(value)`` as messages and other values write it: an answer in its first line."""
+    token = _nested.set(True)
+    try:
+        return repr(value)
+    finally:
+        _nested.reset(token)
+
+
 class Shown:
-    """A value that notebooks show as a picture and prompts in at most ``PROMPT_CHARACTERS`` characters."""
+    """A value that notebooks show as a picture and prompts in a few lines."""
 
     __slots__ = ()
     _whole = False

@@ -30,6 +30,7 @@ def pictures() -> dict[str, str]:
         "swizzle": la.draw.svg(la.Swizzle(3, 4, 3)),
         "banks": la.draw.banks([128 * (lane % 8) + 16 * (lane // 8) for lane in range(32)], 128),
         "plan": la.draw.svg(plan),
+        "plan-dots": la.draw.svg(la.tensormap(la.Tensor((4100, 131080)), (128, 64), "Sw<3,3,3> o 0 o (128,64):(64,1)")),
         "difference": la.draw.difference(la.CuteLayout((4, 8), (8, 1)), la.CuteLayout((4, 8), (1, 4))),
         "families": la.draw.families(la.CuteLayout((4, 6), (6, 1))),
         "verdict": verdict._repr_mimebundle_()["image/svg+xml"],

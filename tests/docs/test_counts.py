@@ -24,6 +24,8 @@ WORDS = {
     "sixteen": 16,
 }  # fmt: skip
 
+NUMBERS = {number: word for word, number in WORDS.items()}
+
 
 def test_laws_and_kinds_of_certificates() -> None:
     solvers = [{each.engine for each in law.obligations} for law in laws()]
@@ -32,7 +34,10 @@ def test_laws_and_kinds_of_certificates() -> None:
     found = re.search(stated, TOUR)
     assert found is not None
     assert tuple(map(int, found.groups())) == (len(solvers), sum(len(each) > 1 for each in solvers), len(listed))
-    assert f"{len(checker.KINDS)} kinds of certificates, one checker of 2,100 lines" in TOUR
+    files = list((ROOT / "proofs" / "checker").glob("*.py"))
+    lines = round(sum(file.read_text(encoding="utf-8").count("\n") for file in files), -2)
+    assert f"{len(checker.KINDS)} kinds of certificates, one checker of {lines:,} lines" in TOUR
+    assert f"one folder of {NUMBERS[len(files)]} files, `layoutalg/proofs/checker`" in TOUR
 
 
 def test_targets_tiles_and_questions() -> None:
@@ -46,9 +51,7 @@ def test_targets_tiles_and_questions() -> None:
     answered = re.search(r"(\d+) questions were asked, (\d+) are answered, (\d+) are not yet", clinic)
     assert answered is not None
     assert f"[The clinic](clinic/README.md) answers {answered[2]} questions" in TOUR
-    for page, head, count in ((TOUR, "## Eight questions", 8), (README, "## Eight questions", 8)):
-        questions = page.partition(head)[2].partition(" ## ")[0]
-        assert len(re.findall(r"\*\*[A-Z][^*]*\?\*\*", questions)) == count
+    assert len(re.findall(r"\*\*[A-Z][^*]*\?\*\*", TOUR.partition("## Eight questions")[2].partition(" ## ")[0])) == 8
 
 
 def test_silently_wrong_answers_are_those_of_the_page_of_peers() -> None:

@@ -38,7 +38,9 @@ const pictures = [...document.querySelectorAll("svg")].map((svg) => {
     });
   }).map((text) => text.textContent);
   const head = svg.querySelector(".h");
-  return {outside, wide, cells: cells.length, head: head ? getComputedStyle(head).fill : ""};
+  const tiles = [...svg.querySelectorAll("rect.c3")].map((part) => part.getBoundingClientRect());
+  const tile = Math.max(0, ...tiles.map((box) => Math.min(box.width, box.height)));
+  return {tile, outside, wide, cells: cells.length, head: head ? getComputedStyle(head).fill : ""};
 });
 document.body.replaceChildren(JSON.stringify(pictures));
 """
@@ -72,5 +74,7 @@ def test_pictures_in_a_browser(tmp_path: Path, dark: bool) -> None:
     assert {name: entry["outside"] for name, entry in found.items() if entry["outside"]} == {}
     assert {name: entry["wide"] for name, entry in found.items() if entry["wide"]} == {}
     assert found["large"]["cells"] == 128 * 128
+    assert found["plan"]["tile"] >= 24
+    assert found["plan-dots"]["tile"] >= 70
     heads = {name: brightness(entry["head"]) for name, entry in found.items() if entry["head"]}
     assert {name for name, bright in heads.items() if (bright > 128) != dark} == set()

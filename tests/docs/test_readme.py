@@ -31,6 +31,7 @@ PAGES = (
     "docs/tensormap_modes.md",
     "docs/testing.md",
     "docs/tour.md",
+    "docs/use_from_a_pass.md",
 )
 
 
@@ -77,10 +78,22 @@ def test_the_first_picture_shows_the_conflict_and_its_end(request):
     text = la.draw.svg(la.banks("ldmatrix", "(128,64):(64,1)"))
     assert 'class="k2"' in text.partition("with Sw&lt;3,3,3&gt;")[0]
     assert 'class="k' not in text.partition("with Sw&lt;3,3,3&gt;")[2]
+    assert "{fill:url(#la-k2)}" in text  # hatched: not by its colour alone
     if request.config.getoption("--update-golden"):
         HERO.write_text(text, encoding="utf-8")
     assert HERO.read_text(encoding="utf-8") == text, "after review, --update-golden"
     assert f"]({HERO.relative_to(ROOT)})" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_readme_is_short_and_its_table_names_what_there_is():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.split()) <= 900
+    named = re.findall(r"`la\.(\w+)`", text)
+    assert len(named) >= 12
+    assert set(named) <= set(la.__all__)
+    words = re.sub(r"```.*?```", "", text, flags=re.S)
+    files = [target.partition("#")[0] for target in re.findall(r"\]\(([^)]+)\)", words)]
+    assert [file for file in files if not (ROOT / file).exists()] == []
 
 
 def test_what_readme_says_of_installing_is_what_the_project_asks_for():

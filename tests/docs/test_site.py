@@ -100,6 +100,18 @@ def test_stray_marks_are_escaped_and_codes_linked() -> None:
     assert lines == [*told, ">>> 2 * 3", "6", "", r"c \* d"]
 
 
+def test_the_sidebar_is_short_and_every_page_is_in_it_once() -> None:
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    listed = "\n".join(re.findall(r"```\{toctree\}\n(?::[^\n]*\n)+\n(.*?)```", index, re.DOTALL))
+    first = re.findall(r"^(?:.* <)?([\w/-]+)>?$", listed, re.MULTILINE)
+    assert len(first) <= 16
+    assert set(GENERATE.CHAPTERS) <= set(first)
+    pages = [*first, *(page for below in GENERATE.CHAPTERS.values() for page in below)]
+    assert len(set(pages)) == len(pages)
+    written = {path.stem for path in (ROOT / "docs").glob("*.md")} - {"index", "errors"}
+    assert {page for page in pages if "/" not in page} == written
+
+
 @pytest.mark.nightly
 @pytest.mark.skipif(bool(MISSING), reason=f"needs {', '.join(MISSING)}: pip install 'layoutalg[docs]'")
 def test_the_documentation_builds_without_a_warning(tmp_path: Path) -> None:

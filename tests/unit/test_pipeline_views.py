@@ -263,7 +263,7 @@ class TestLedgers:
         for made in (gemm(), gemm(4, behind=1), staged()):
             told = la.explain(made)
             assert (told.kind, told.holds) == ("pipeline", True)
-            assert len(repr(told)) < 1000
+            assert repr(told).count("\n") <= 20
             assert str(told).startswith(f"verdict         safe for every N >= {made.least}")
             document = json.loads(json.dumps(told.to_json()))
             assert document == la.explain(made.to_json()).to_json()

@@ -110,7 +110,10 @@ class SymbolicLayout(Written):
     conditions: tuple[SideCondition, ...]
     title = "CuTe shape:stride with symbolic sizes"
     no_bridge = "other families need concrete sizes: call .subs({...}) first"
-    hint = "import layoutalg.cute.symbolic for coalesce, composition, logical_divide and others of symbolic sizes"
+    hint = (
+        "layoutalg.cute.symbolic (import it) has coalesce, composition, complement, inverses, logical_divide and "
+        "logical_product of symbolic sizes"
+    )
 
     def __init__(
         self,
