@@ -292,7 +292,7 @@ class _Reader:
         return Told(tuple(told), float(found.conflicts), better, (), (found.to_json(),))
 
     def turns(self, one: Operation, registers: Any) -> BankReport:
-        """Count the turns by ordinary instructions, or by matrices of 16-bit elements where these take fewer."""
+        """Count the turns by ordinary instructions, or by matrices of 16-bit elements where these need fewer."""
         memory = next(entry for entry in self.types.of(one.types) if "memdesc" in entry.text)
         target, verb = lookup(self.target), "load" if one.name == "ttg.local_load" else "store"
         found = banks(registers, memory, _bits(memory), verb, target=self.target)
@@ -305,7 +305,7 @@ class _Reader:
                 raise
             except LayoutError:  # the registers are not its fragments
                 continue
-            found = min(found, other, key=lambda report: report.turns)
+            found = min(found, other, key=lambda report: (report.turns, report.ideal))
         return found
 
     def tma(self, one: Operation, types: TensorTypes) -> Told | None:
