@@ -112,13 +112,14 @@ def raw_map(value: TensorMapPlan | TensorMap, target: str = "sm_90a", base_addre
         target: Architecture of a map; a plan has its own.
         base_address: Byte address of a plan's allocation, or of the map in place of its own; None for the value's.
 
-    Raises: As ``TensorMapPlan.encode`` and ``targets.nvidia.tensormap.encode``.
+    Raises: MalformedError: LA503. As ``TensorMapPlan.encode`` and ``targets.nvidia.tensormap.encode``.
 
     Example:
         >>> from layoutalg.targets.nvidia.tensormap import TensorMap
         >>> raw_map(TensorMap("bf16", (512, 1024), (1024,), (64, 64)), base_address=0x7f00)[:8].hex()
         '007f000000000000'
     """
+    _map(value)
     if isinstance(value, TensorMapPlan):
         return value.raw if base_address is None else value.encode(base_address)
     return encode(value if base_address is None else replace(value, base_address=base_address), target=target)
@@ -145,7 +146,6 @@ def map_bytes(
         >>> print(map_bytes(TensorMap("bf16", (512, 1024), (1024,), (64, 64), swizzle="128B")).split("\\n")[1])
         alignas(64) static const unsigned char tensor_map[128] = {
     """
-    _map(value)
     where = "// Bytes 0 to 7 hold the address, lowest byte first"
     where += (
         ": add where the tensor lies before the map is used." if base_address is None else f"; for {base_address:#x}."

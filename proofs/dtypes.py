@@ -77,6 +77,7 @@ _NOTES = {
     "bit": "no TensorMap type copies single bits: describe bytes",
     "complex": "no TensorMap type is complex: describe real and imaginary parts, with a last dimension of 2",
     "float128": "no TensorMap type has 128 bits: describe u64, with a last dimension of 2",
+    "fp8": "8 bits are e4m3 or e5m2 in these libraries: write which",
     "ambiguous": "the width depends on the library: write f32, f64, s32 or s64",
     "numpy": "f2, f4 and f8 count bytes in NumPy and bits elsewhere: write '<f4' or f32, e4m3 or e5m2",
     "pair": "this names a register of two elements: name the element",
@@ -125,6 +126,7 @@ _TYPES: tuple[tuple[str, int, str | None, str, str], ...] = (
     ("s128", 128, None, "float128", "int128 i128"),
     ("u128", 128, None, "float128", "uint128 b128"),
     ("float", 0, None, "ambiguous", "int long unsigned uint ulong"),
+    ("fp8", 0, None, "fp8", "float8"),
     ("f8", 0, None, "numpy", "f4 f2"),
     ("f16x2", 0, None, "pair", "bf16x2 half2 nvbfloat162 e4m3x2 e5m2x2 e2m1x2 e2m3x2 e3m2x2 u16x2 s16x2 f32x2"),
 )
@@ -144,7 +146,8 @@ def element_type(value: object) -> ElementType:
     Args:
         value: A name or a type object of NumPy (``np.int8``, ``"<f4"``), PyTorch (``torch.float8_e4m3fn``), CuTe
             (``cutlass::half_t``, ``Float8E4M3FN``), Triton (``fp8e4nv``, ``tl.bfloat16``), PTX (``.e5m2``, ``.b16``) or
-            MLIR (``f8E4M3FN``, ``i8``), or of a TensorMap, also by its enumerator in ``cuda.h``.
+            MLIR (``f8E4M3FN``, ``i8``), or of a TensorMap, also by its enumerator in ``cuda.h``; the digits of a width
+            stand for the type in ``WIDTHS``.
 
     Example:
         >>> [element_type(name).name for name in ("f8E4M3FN", "torch.float8_e5m2", ".b16", "cutlass::int8_t", "<f4")]
@@ -161,6 +164,7 @@ def element_type(value: object) -> ElementType:
     short = (
         name.strip().replace("::", ".").rpartition(".")[2].lower().removesuffix("_t").replace("_", "").replace(" ", "")
     )
+    short = _OF_DIGITS.get(name, short)
     if short not in _KINDS:
         rule = f"must be one of {', '.join(PLAIN_DTYPES)}, or another library's name for one"
         raise CHECK.malformed("dtype", rule, value)
@@ -169,6 +173,7 @@ def element_type(value: object) -> ElementType:
 
 WIDTHS = {1: "i1", 2: "u2", 4: "u4", 8: "u8", 16: "bf16", 32: "f32", 64: "f64", 128: "u128"}
 """The type assumed if only the element width is known."""
+_OF_DIGITS = {str(bits): name for bits, name in WIDTHS.items()}
 
 
 def stated_type(
@@ -190,11 +195,12 @@ def stated_type(
         >>> stated_type(None, text).name, stated_type("e4m3", text).name, stated_type(None, "(4,8):(8,1)").name
         ('u8', 'e4m3', 'bf16')
     """
-    found = None if dtype is None else element_type(dtype)
+    wide_only = int(dtype) if isinstance(dtype, str) and dtype in _OF_DIGITS else 0
+    found = None if dtype is None or wide_only else element_type(dtype)
     if found is not None and not found.bits:
         raise check.malformed(argument, f"must name a single element type: {found.note}", dtype)
     says = "" if found is None else found.name
-    bits = 0 if found is None else found.bits
+    bits = wide_only if found is None else found.bits
     for each in map(stated, given):
         kind = None if each.dtype is None else _named(each.dtype, found is None)
         wide = each.bits if kind is None else kind.bits
@@ -202,7 +208,9 @@ def stated_type(
             continue
         if not (bits in (0, wide) if kind is None or found is None else _same(kind, found)):
             name = f"of {wide} bits" if kind is None else kind.name
-            raise check.malformed(argument, f"must be {name}, as in {each.text or 'the layout'}", says)
+            raise check.malformed(
+                argument, f"must be {name}, as in {each.text or 'the layout'}", says or f"{bits} bits"
+            )
         if found is None or (dtype is None and kind is not None and found.name == found.tensormap):
             found = kind  # two names for the same bytes: keep the more specific one
         bits = wide
@@ -215,12 +223,12 @@ def stated_type(
 
 
 def stated_bits(
-    bits: int | None, *given: object, default: int = 16, check: Checker = CHECK, argument: str = "element_bits"
+    bits: int | str | None, *given: object, default: int = 16, check: Checker = CHECK, argument: str = "element_bits"
 ) -> int:
     """Return the bits of an element: those passed, otherwise those in the texts, otherwise the default.
 
     Args:
-        bits: Bits of an element; None if not passed.
+        bits: Bits of an element, or the name of its type; None if not passed.
         given: As for ``stated_type``.
         default: The bits if neither ``bits`` nor a text has them.
         check: The caller's checker, for errors.
@@ -231,7 +239,11 @@ def stated_bits(
     Example:
         >>> stated_bits(None, "smem_ptr[8b](unset) o (4,8):(8,1)"), stated_bits(None, "(4,8):(8,1)")
         (8, 16)
+        >>> stated_bits("f32", "(4,8):(8,1)"), stated_bits("8", "smem_ptr[8b](unset) o (4,8):(8,1)")
+        (32, 8)
     """
+    if isinstance(bits, str):
+        return stated_type(bits, *given, check=check, argument=argument).bits
     said = [each for each in map(stated, given) if each.bits is not None or (bits is None and each.dtype is not None)]
     if not said:
         return default if bits is None else check.integer(bits, argument)

@@ -19,6 +19,7 @@ from layoutalg.ground.errors import MalformedError
 from layoutalg.ground.layout import Layout
 from layoutalg.ground.limits import SMEM_REACH
 from layoutalg.ground.listed import ListedLayout
+from layoutalg.notation.ttgir import block_tile
 from layoutalg.notation.written import read_written
 from layoutalg.proofs.tile_map import columns, cute_extents, extents_of, in_order, layout_of, offsets
 
@@ -74,7 +75,8 @@ def tensor_coordinates(
 
     Args:
         registers: As for ``bit_addresses``, like the arguments after ``shape``.
-        shape: Shape of the tensor; also the tile where neither ``tile`` nor the registers have extents.
+        shape: Shape of the tensor; also the tile where neither ``tile`` nor the registers have extents, except that a
+            blocked attribute has the tile of one block.
         tile: Tile extents.
         lanes: Names of the lane axes.
         warps: Names of the warp axes.
@@ -89,7 +91,9 @@ def tensor_coordinates(
     """
     box = None if tile is None else CHECK.vector(tile, "tile", len(shape), 1)
     if not isinstance(registers, Layout):
-        registers = read_written(registers, box if isinstance(registers, str) else None, known=shape).layout
+        own = block_tile(registers) if box is None and isinstance(registers, str) else None
+        given = read_written(registers, box if isinstance(registers, str) else None, known=own or shape)
+        registers, box = given.layout, given.shape if box is None and len(given.shape or ()) == len(shape) else box
     values, extents = read_registers(registers, lanes, warps, wave)
     if box is None:
         box = extents if extents is not None and len(extents) == len(shape) else shape

@@ -35,10 +35,10 @@ OPERANDS = (*(f"{unit}.{side}" for unit in ("mma", "mfma", "wmma") for side in "
 """Operands in registers that ordinary loads and stores move."""
 NAMES = ("rows", "columns", *SHORT, *OPERANDS)
 """Names without a width; instructions of a given width are names, too."""
-_NEAR = (
+_NEAR = tuple(dict.fromkeys((
     *PATTERNS, *OPERANDS, *SHORT, *FORMS, *CONSUMERS,
     *(f"ds_{verb}_b{bits}" for verb in ("read", "write") for bits in (8, 16, 32, 64, 96, 128)),
-)  # fmt: skip
+)))  # fmt: skip
 _WORD = re.compile(r"(?:(load|store)\s+)?([A-Za-z_](?:[\w.]|::)*|along\s+\d{1,2})((?::[\w.]+)*)")
 _INSTEAD = {"operand": "mma.A or ldmatrix", "chunk": "rows", "vector": "rows:4 or ld.shared.v4", "column": "columns"}
 _ENGINES = ("tma", "bulk", "wgmma", "tcgen05", "mma", "mfma", "wmma")

@@ -276,7 +276,7 @@ def _phase_json(phase: Phase) -> dict[str, object]:
 def banks(
     access: object,
     shared: object = None,
-    element_bits: int | None = None,
+    element_bits: int | str | None = None,
     kind: str | None = None,
     *,
     target: str = "sm_90a",
@@ -297,7 +297,8 @@ def banks(
             (thread, value) to the flat tile coordinate, first dimension fastest; or, with ``shared`` None, either of
             these to element offsets, as ``f2.invert_and_compose`` returns them.
         shared: A layout in any form that ``layoutalg.layout`` reads, from tile coordinates to element offsets.
-        element_bits: Element width, a power of two from 4 to 128; None for that of the texts, or 16.
+        element_bits: Element width, a power of two from 4 to 128, or the name of a type; None for that of the texts,
+            or 16.
         kind: How registers are moved: ``"load"`` (the default) or ``"store"``, by the widest instruction of up to 128
             bits whose banks are known; ``"ldmatrix"``, ``"ldmatrix.trans"``, ``"stmatrix"``, ``"stmatrix.trans"``; or
             an instruction such as ``"ld.shared.v2.b32"``, ``"ds_read_b128"``. An architecture given here is the target.

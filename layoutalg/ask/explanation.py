@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from layoutalg.ask.facts import ANSWERS, Fact, answer_facts, layout_facts, said, symbolic_facts
+from layoutalg.ask.kernel_lines import is_kernel, kernel_facts
 from layoutalg.ask.ledger import ledger
 from layoutalg.ask.tile_facts import tile_facts
 from layoutalg.cute import CuteLayout, Swizzle
@@ -59,7 +60,7 @@ class Explanation(Shown):
 
     Args:
         kind: ``"layout"``, ``"listing"``, ``"tensor"``, ``"descriptor"``, ``"plan"``, ``"problem"``, ``"answer"``,
-            ``"pipeline"``, ``"tiling"``.
+            ``"pipeline"``, ``"tiling"``, ``"kernel"``.
         facts: (name, lines) pairs, as ``str`` shows them.
         data: The same for programs: names to JSON-ready values.
         holds: False for a refuted plan, a problem without a plan and a pipeline that is not proved.
@@ -90,9 +91,10 @@ def explain(
     """Explain what a layout does and which hardware feature can carry it, what descriptor bytes say, what a plan does.
 
     Args:
-        value: A layout of any family or its text; a whole TTGIR text, whose layouts are listed; a tiled copy or matrix
-            instruction as CuTe prints it; a ``Tensor``; 128 descriptor bytes, or a dump of them as
-            ``layoutalg.targets.dumps`` reads it; a call of ``cuTensorMapEncodeTiled`` in C++; a matrix descriptor of
+        value: A layout of any family or its text; a kernel in TTGIR, which is explained
+            line by line; types in TTGIR, which are listed; a tiled copy or matrix instruction as CuTe prints it; a
+            ``Tensor``; 128 descriptor bytes, or a dump of them as ``layoutalg.targets.dumps`` reads it; a call of
+            ``cuTensorMapEncodeTiled`` in C++; a matrix descriptor of
             ``wgmma`` or ``tcgen05`` (by the target), or its 64 bits as ``0x...``; a problem or plan of a TensorMap or
             a ``wgmma`` operand, or its document; an answer of ``banks``, ``transactions``, ``swizzle``, ``padding`` or
             ``conversion``, a
@@ -140,6 +142,8 @@ banks("ldmatrix", "(32,4):(4,1)")
             return _descriptor(reading.raw, target, reading.form)
         if TILED_AHEAD.match(value):
             return _tiling(read_tiled(value), target)
+        if is_kernel(value):
+            return _kernel(value, target)
         if TTGIR_AHEAD.match(value) and len(listed := layouts_of(value)) > 1:
             return _listing(listed)
         return _of_layout(_parsed(value, extents), _dtype(dtype, value), target, extents)
@@ -188,6 +192,12 @@ def _listing(types: Sequence[TensorType]) -> Explanation:
         lines.append((f"line {entry.line}", (entry.text, layout)))
         listed.append({"type": entry.text, "line": entry.line, "kind": entry.attribute.kind, "layout": layout})
     return Explanation("listing", tuple(lines), {"layouts": listed})
+
+
+def _kernel(text: str, target: str) -> Explanation:
+    facts, data = kernel_facts(text, target)
+    listed = _listing(layouts_of(text)).data
+    return Explanation("kernel", tuple((fact.name, fact.lines) for fact in facts), data | dict(listed))
 
 
 def _tiling(found: PrintedTiling, _target: str) -> Explanation:

@@ -18,9 +18,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from layoutalg.ask.bank_moves import Move, aligned_runs, distinct
+from layoutalg.cute import ComposedLayout, CuteLayout
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic, LayoutError, MalformedError, Repair
 from layoutalg.ground.layout import Layout
+from layoutalg.ground.listed import ListedLayout
+from layoutalg.notation.written import read_written
 from layoutalg.proofs.dtypes import stated_bits
 from layoutalg.proofs.register_map import IntArray, bit_addresses, tensor_coordinates
 from layoutalg.proofs.tensor import BASE_ALIGN_BYTES, Tensor, tensor_of
@@ -45,7 +48,7 @@ class Asked:
     tensor: Any
     instruction: str | None
     target: str
-    element_bits: int | None
+    element_bits: int | str | None
     origin: Any
     tile: Any
     lanes: Any
@@ -65,6 +68,7 @@ class Placed:
         order: Dimensions of the tile, smallest stride first.
         flat: Coordinate of each register in the tile, dimension 0 fastest; None if the registers hold offsets.
         known: Whether the origin is known, not only its congruence.
+        notes: How the question was read, where that is not plain.
     """
 
     starts: IntArray
@@ -74,6 +78,7 @@ class Placed:
     order: tuple[int, ...]
     flat: IntArray | None
     known: bool
+    notes: tuple[str, ...] = ()
 
 
 def placed(asked: Asked) -> Placed:
@@ -83,7 +88,7 @@ def placed(asked: Asked) -> Placed:
         return _in_layout(asked, wave)
     source = tensor_of(tensor, asked.registers)
     bits = DTYPES[source.dtype].bits
-    if asked.element_bits is not None and CHECK.integer(asked.element_bits, "element_bits") != bits:
+    if asked.element_bits is not None and stated_bits(asked.element_bits, check=CHECK) != bits:
         raise CHECK.malformed("element_bits", f"must be {bits} like the tensor's {source.dtype}", asked.element_bits)
     if bits not in BITS:
         raise CHECK.malformed("tensor", "must have elements of 4 to 128 bits, a power of two", source.dtype)
@@ -107,8 +112,19 @@ def placed(asked: Asked) -> Placed:
         raise CHECK.malformed("origin", "must move the tile by whole bytes", asked.origin)
     order, step = _ordered([abs(stride) for stride in source.strides]), math.gcd(source.base_align_bytes, *steps)
     return Placed(
-        np.where(inside, starts * bits, -1), bits, step, tile, order, _flat(parts, tile), known=not any(moduli)
-    )
+        np.where(inside, starts * bits, -1), bits, step, tile, order, _flat(parts, tile), not any(moduli),
+        _taken_as(asked, tile),
+    )  # fmt: skip
+
+
+def _taken_as(asked: Asked, tile: tuple[int, ...]) -> tuple[str, ...]:
+    """Return a note if flat coordinates are read as those of the whole tensor, for want of a tile."""
+    if asked.tile is not None or len(tile) < 2:
+        return ()
+    given = read_written(asked.registers, known=tile)
+    if given.shape is not None or not isinstance(given.layout, CuteLayout | ComposedLayout | ListedLayout):
+        return ()
+    return (f"no tile: registers number the elements of all {' x '.join(map(str, tile))}, dimension 0 fastest",)
 
 
 def _in_layout(asked: Asked, wave: int) -> Placed:

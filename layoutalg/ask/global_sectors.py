@@ -223,7 +223,7 @@ def transactions(
     tensor: object,
     instruction: str | None = None,
     target: str = "sm_90a",
-    element_bits: int | None = None,
+    element_bits: int | str | None = None,
     *,
     origin: Origin = None,
     tile: Sequence[int] | None = None,
@@ -244,10 +244,11 @@ def transactions(
         instruction: ``"ld.global.v4.b32"``, ``"st.global.b16"``, ``"cp.async.16"``, ``"global_load_dwordx4"``, ...;
             ``"load"``, or None: the widest load that moves all registers; ``"store"``: the widest store.
         target: ``"sm_90a"``, ``"gfx942"``, ...
-        element_bits: Element width of a layout; None for that of the texts, or 16.
+        element_bits: Element width of a layout, or the name of its type; None for that of the texts, or 16.
         origin: Coordinates of the tile's first element in the tensor; an entry (remainder, modulus) stands for all
             coordinates of that congruence, of tiles that are in bounds along this dimension. None for the first tile.
-        tile: Tile extents, for registers without them; None for the tensor's shape.
+        tile: Tile extents, for registers without them; None for the tile of a block of a blocked Triton attribute,
+            otherwise for the tensor's shape.
         lanes: Names of the lane axes, fastest first; None for ``lane``.
         warps: Names of the warp axes, fastest first; None for ``warp``.
 
@@ -296,7 +297,9 @@ def _report(asked: Asked) -> TransactionReport:
     first = max(range(len(each)), key=lambda place: (each[place].excess, -place))
     row = starts[places[first]].tolist()
     masked = int((found.starts < 0).sum())
-    notes = (f"{masked} of {found.starts.size} elements are out of bounds and not accessed",) if masked else ()
+    notes = found.notes + (f"{masked} of {found.starts.size} elements are out of bounds and not accessed",) * bool(
+        masked
+    )
     return TransactionReport(
         access.name, access.target, tuple(each), each[first], tuple(None if at < 0 else at for at in row), access.bytes,
         access.sector_bytes, access.line_bytes, tuple(map(str, access.sources)), notes, asked,

@@ -129,7 +129,8 @@ def logical_divide(layout: object, tile: object, *, widen: bool = False) -> Layo
 
     Args:
         layout: A CuTe or composed layout, a table or an array of its values.
-        tile: A CuTe layout that has a complement in ``layout.size``.
+        tile: A CuTe layout that has a complement in ``layout.size``; or a tuple of tilers, one of each mode, as for
+            ``cute.logical_divide``, which ``widen`` does not apply to.
 
     Example:
         >>> print(logical_divide(CuteLayout((6, 2), (1, 7)), CuteLayout(3)))
@@ -139,6 +140,8 @@ def logical_divide(layout: object, tile: object, *, widen: bool = False) -> Layo
     """
     kinds = CuteLayout | ComposedLayout | ListedLayout
     whole = layout if isinstance(layout, Swizzle) else normal(read(layout))
+    if isinstance(tile, tuple) and isinstance(whole, CuteLayout | ComposedLayout) and not widen:
+        return cute.logical_divide(whole, tile)
     if not isinstance(whole, kinds) or not isinstance(tile, CuteLayout):
         wrong = tile if isinstance(whole, kinds) else layout
         because = f"expected a CuteLayout, ComposedLayout or table divided by a CuteLayout, not {shown(wrong)}"

@@ -43,14 +43,22 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, *of: Any, **named: Any) -> None:
         super().__init__(*of, **{"formatter_class": argparse.RawDescriptionHelpFormatter, **named})
         self.given: set[str] = set()
+        self.mixed = False
         for action in (None, "store"):
             self.register("action", action, _Once)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse; refuse leftover arguments with the usage of the command they were given to."""
-        self.given.clear()
-        found, left = super().parse_known_args(args, namespace)
-        if left:
+        """Parse, options anywhere; refuse leftover arguments with the usage of the command they were given to."""
+        if self.mixed or self._subparsers is not None:
+            self.given.clear()
+            found, left = super().parse_known_args(args, namespace)
+        else:
+            self.mixed = True  # argparse ends an optional argument, such as SHARED of banks, at the first option
+            try:
+                found, left = super().parse_known_intermixed_args(args, namespace)
+            finally:
+                self.mixed = False
+        if left and not self.mixed:
             self.error(f"unrecognized arguments: {' '.join(left)}")
         return found, left
 
@@ -120,7 +128,10 @@ _origin = _read_as(
 )
 _seconds = _read_as("a number of seconds, at least 0", lambda text: clock.checked_seconds(float(text), "a budget"))
 _count = _read_as("a whole number, at least 0", lambda text: int(_matched(r"[0-9]{1,1000}", text)))
-_bits = _read_as("4, 8, 16, 32, 64 or 128", lambda text: int(_matched("4|8|16|32|64|128", text)))
+_element = _read_as(
+    "an element type or its width, 4, 8, 16, 32, 64 or 128",
+    lambda text: _matched("4|8|16|32|64|128", text) if text.isdecimal() else text,
+)
 _address = _read_as(
     "an address such as 0x7f00", lambda text: int(_matched(r"0[xX][0-9a-fA-F]{1,16}|[0-9]{1,20}", text), 0)
 )
@@ -146,16 +157,13 @@ def _targets() -> Any:
     return argument(says, "--target", action="append", metavar="TARGET")
 
 
-def _dtype(says: str = "element type (default: that of the text, or bf16)") -> Any:
-    return argument(says, "--dtype")
-
-
-def _width() -> Any:
-    return argument("element width (default: that of the texts, or 16)", "--bits", type=_bits)
+def _dtype(says: str = "element type, by any library's name (default: that of the text, or bf16)") -> Any:
+    return argument(f"{says}; or only its width in bits", "--dtype", "--bits", type=_element)
 
 
 def _extents(flag: str, says: str, **how: Any) -> Any:
-    return argument(says, flag, type=_sizes, **how)
+    same = {"--tile": ["--shape"], "--shape": ["--tile"]}
+    return argument(says, flag, *same.get(flag, []), type=_sizes, **how)
 
 
 def _output(says: str) -> Any:
@@ -204,7 +212,7 @@ class Explain(Options):
     """
 
     subject: str = argument(SUBJECT)
-    dtype: str | None = _dtype("element type, by any library's name (default: that of the text, or bf16)")
+    dtype: str | None = _dtype()
     target: str = _target()
     shape: Sizes | None = _extents("--shape", "sizes of the tensor of a #ttg attribute, outermost first: 64,64")
 
@@ -254,7 +262,7 @@ class Banks(Options):
     shared: str | None = argument(
         "layout from tile coordinates to element offsets; without it, access maps to offsets", nargs="?"
     )
-    bits: int | None = _width()
+    dtype: str | None = _dtype()
     access: str | None = argument(
         "how registers are moved: load (default), store, ldmatrix, stmatrix.trans, ld.shared.v2.b32, ...",
         "--access",
@@ -295,9 +303,12 @@ store --dtype f32 --origin 992,48
         "--origin",
         type=_origin,
     )
-    bits: int | None = _width()
+    access: str | None = argument("the instruction, as an option", "--access", "--instruction")
     target: str = _target("NVIDIA or AMD architecture (default sm_90a)")
-    tile: Sizes | None = _extents("--tile", "tile extents, for registers without them (default: those of the tensor)")
+    tile: Sizes | None = _extents(
+        "--tile",
+        "tile extents, for registers without them (default: the tile of a block of #ttg.blocked, or the tensor)",
+    )
     picture: str | None = _picture("the sectors that each lane touches", "-o", "--output")
 
 
@@ -316,7 +327,7 @@ class Padding(Options):
         "'along 0'; elements per lane (rows:4) and :store may follow",
         nargs="+",
     )
-    bits: int | None = _width()
+    dtype: str | None = _dtype()
     targets: list[str] | None = _targets()
     form: str = argument(
         "form of the padding (default pitches)",
@@ -343,7 +354,7 @@ class Swizzle(Options):
         nargs="+",
     )
     targets: list[str] | None = _targets()
-    bits: int | None = _width()
+    dtype: str | None = _dtype()
     form: str = argument("form of the layout", "--form", default="any", choices=("any", "tma", "cute", "xor"))
     tile: Sizes | None = _extents("--tile", "tile extents, if the accesses do not determine them")
     chunk: int = argument("bytes per chunk for the form xor (default 16)", "--chunk", type=_count, default=16)
@@ -398,6 +409,7 @@ class Equivalent(Options):
 
     f: str = argument("layout notation, a table of offsets as JSON, a file of it, or -")
     g: str = argument("another one; a text without extents takes those of the other")
+    shape: Sizes | None = _extents("--shape", "tensor extents, if neither layout has them: 64,64")
 
 
 @dataclass(frozen=True)
@@ -419,10 +431,13 @@ class LogicalDivide(Options):
 
     layoutalg logical_divide "(6,2):(1,7)" "3:1"
     layoutalg divide "(6,2):(1,7)" "4:1" --widen
+    layoutalg divide "(128,64):(64,1)" "<32,32>"
     """
 
     layout: str = argument("the layout")
-    tile: str = argument("a CuTe layout that has a complement in the layout's size")
+    tile: str = argument(
+        "a CuTe layout that has a complement in the layout's size; or one of each mode: <32,(4,8):(1,4)>"
+    )
     widen: bool = _flag("--widen", "the result in the narrowest family that has it")
 
 
@@ -465,7 +480,7 @@ class Conversion(Options):
 
     source: str = argument("the element that each register has (register, lane, warp; or thread, value)")
     destination: str = argument("the element that each register needs")
-    bits: int | None = _width()
+    dtype: str | None = _dtype()
     target: str = _target("NVIDIA or AMD architecture (default sm_90a)")
     mechanism: str | None = argument(
         "only plans of this mechanism",
@@ -496,7 +511,7 @@ class Gather(Options):
         "rank the ways for rows of these indices, [rows, count]: a JSON list, a .json or .npy file, or -", "--indices"
     )
     length: int | None = argument("elements of a row of the array (default: of the axis)", "--length", type=_count)
-    bits: int | None = _width()
+    dtype: str | None = _dtype()
     target: str = _target("NVIDIA or AMD architecture (default sm_90a)")
     mechanism: str | None = argument(
         "only plans of this mechanism", "--mechanism", choices=("registers", "shuffles", "shared")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import sys
 from typing import BinaryIO
 
@@ -11,6 +13,7 @@ from layoutalg.ground.errors import Diagnostic, MalformedError
 from layoutalg.ground.text import escaped
 
 _CHUNK = 2**20
+_OBJECTS = re.compile(r"\s*(?:\[\s*)?\{\s*[\"}]")
 
 
 def title(name: str) -> str:
@@ -24,7 +27,9 @@ def refused(what: str, name: str, because: str) -> MalformedError:
 
 
 def read_text(name: str) -> str:
-    """Return the text of a file, or of standard input for ``-``."""
+    """Return the text of a file, or of standard input for ``-``; a JSON object or a list of them as it is."""
+    if _OBJECTS.match(name) and not os.path.exists(name.replace("\0", "")):
+        return name
     return text_of(read_bytes(name), name)
 
 

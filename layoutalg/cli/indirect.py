@@ -16,6 +16,7 @@ from layoutalg.codegen.indirect import paged, routing
 from layoutalg.ground import clock, limits
 from layoutalg.ground.document import load_json, malformed
 from layoutalg.ground.verdict import Unknown
+from layoutalg.proofs.dtypes import stated_bits
 from layoutalg.proofs.gather import GatherPlan
 from layoutalg.proofs.indirect.values import index_array
 from layoutalg.synth.conversions.gathers import gather
@@ -23,8 +24,8 @@ from layoutalg.synth.indirect import gather_choice, warp_sectors
 from layoutalg.synth.indirect.choice import CHECK
 
 GATHERED = {
-    "element_bits": "--bits", "mechanism": "--mechanism", "shape": "--shape", "axis": "--axis", "target": "--target",
-    "index_shape": "--index-shape", "length": "--length", "element_bytes": "--bits",
+    "element_bits": "--dtype", "dtype": "--dtype", "mechanism": "--mechanism", "shape": "--shape", "axis": "--axis",
+    "target": "--target",    "index_shape": "--index-shape", "length": "--length", "element_bytes": "--dtype",
 }  # fmt: skip
 """Arguments of the library -> options of ``gather``."""
 
@@ -83,9 +84,9 @@ def run_gather(given: commands.Gather) -> int:
             say_answer(plan, given.json)
             return PROVED
         length = given.length or (1 if plan is None else plan.extent)
-        index = index_array(_indices(given.indices), "--indices", 0, length, CHECK, (2,))
+        index = np.atleast_2d(index_array(_indices(given.indices), "--indices", 0, length, CHECK, (1, 2)))
         rows, count = index.shape
-        size = (given.bits or 16 if plan is None else plan.element_bits) // 8
+        size = (stated_bits(given.dtype) if plan is None else plan.element_bits) // 8
         sectors = warp_sectors((index + length * np.arange(rows)[:, None]).reshape(-1), size)
         found = gather_choice(rows, length, count, size, sectors, given.target, plan)
         say_answer(found, given.json, f"{plan}\n{found}" if plan is not None else None)
@@ -98,6 +99,6 @@ def _planned(given: commands.Gather) -> GatherPlan | Unknown:
     first, *rest = texts_of(words, ["source", "index"][: len(words)])
     axis = given.axis or ""
     return gather(
-        first, rest[0] if rest else first, int(axis) if axis.lstrip("-").isdecimal() else axis, given.bits,
+        first, rest[0] if rest else first, int(axis) if axis.lstrip("-").isdecimal() else axis, given.dtype,
         given.target, shape=given.shape, index_shape=given.index_shape, mechanism=given.mechanism,
     )  # fmt: skip

@@ -29,8 +29,8 @@ FAMILIES = {
 }
 
 
-def _read(*arguments: str) -> list[Any]:
-    """Return the layouts of arguments; one without extents takes those of another."""
+def _read(*arguments: str, shape: tuple[int, ...] | None = None) -> list[Any]:
+    """Return the layouts of arguments; one without extents takes those of another, or ``shape``."""
     if arguments.count("-") > 1:
         raise malformed("arguments", "standard input can be only one of them")
     subjects = [read_subject(argument) for argument in arguments]
@@ -38,7 +38,7 @@ def _read(*arguments: str) -> list[Any]:
         if subject.kind == "dump" or (subject.kind == "json" and not isinstance(subject.value, list)):
             raise malformed("a layout", "must be layout notation, or a table of offsets", subject.value)
     values = [subject.value for subject in subjects]
-    like = next((value for value in values if not (isinstance(value, str) and takes_shape(value))), None)
+    like = next((value for value in values if not (isinstance(value, str) and takes_shape(value))), shape)
     return [
         layout_of(str(value)) if subject.kind == "text" and value is like else read(value, like=like)
         for subject, value in zip(subjects, values, strict=True)
@@ -49,7 +49,7 @@ def run_equivalent(given: commands.Equivalent) -> int:
     """Print whether two layouts are the same function."""
     with clock.within(given.budget):
         clock.check("equality of two layouts")
-        found = equivalent(*_read(given.f, given.g))
+        found = equivalent(*_read(given.f, given.g, shape=given.shape))
     say_answer(found, given.json)
     return UNKNOWN if isinstance(found, Unknown) else REFUTED if isinstance(found, Refuted) else PROVED
 
@@ -65,7 +65,25 @@ def run_logical_divide(given: commands.LogicalDivide) -> int:
     """Print a layout divided by a tile."""
     with clock.within(given.budget):
         clock.check("a division")
-        return _told(logical_divide(*_read(given.layout, given.tile), widen=given.widen), given.json)
+        modes = _modes(given.tile)
+        if modes is not None and given.widen:
+            raise malformed("--widen", "is for a tile that is one layout", given.tile)
+        operands = _read(given.layout, given.tile) if modes is None else [*_read(given.layout), modes]
+        return _told(logical_divide(*operands, widen=given.widen), given.json)
+
+
+def _modes(text: str) -> tuple[Any, ...] | None:
+    """Return the tilers of ``<32,(4,8):(1,4)>``, one for each mode; None for any other text."""
+    if not (text.startswith("<") and text.endswith(">")):
+        return None
+    parts, depth = [""], 0
+    for letter in text[1:-1]:
+        depth += (letter == "(") - (letter == ")")
+        if letter == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return tuple(int(part) if part.strip().isdecimal() else layout_of(part) for part in parts)
 
 
 def run_inverse(given: commands.Inverse) -> int:

@@ -43,8 +43,8 @@ from layoutalg.targets.registry import TARGETS
 ILLEGAL = ("LA309", "LA310", "LA356", "LA840", "LA841")
 """Codes of ``decode`` for 128 bytes that no driver writes, and for illegal matrix descriptors."""
 ARGUMENTS = {
-    "element_bits": "--bits", "kind": "--access", "tile": "--tile", "chunk_bytes": "--chunk", "target": "--target",
-    "form": "--form", "mechanism": "--mechanism", "smem_bytes": "--smem", "shape": "--shape",
+    "element_bits": "--dtype", "kind": "--access", "tile": "--tile", "chunk_bytes": "--chunk", "target": "--target",
+    "dtype": "--dtype", "form": "--form", "mechanism": "--mechanism", "smem_bytes": "--smem", "shape": "--shape",
 }  # fmt: skip
 """Arguments of the library -> options of these commands."""
 TAKEN_AS = {"align_bytes": "align", "seconds": "budget"}
@@ -67,7 +67,7 @@ def run_explain(given: commands.Explain) -> int:
         element = None
         if given.dtype is not None:
             read_dtype(Reader(given.dtype, "--dtype"), hardware.PLAIN_DTYPES)
-            element = element_type(given.dtype).name
+            element = given.dtype if given.dtype.isdecimal() else element_type(given.dtype).name
         subject = read_subject(given.subject)
         try:
             found = ask.explain(subject.value, element, given.target, given.shape)
@@ -108,7 +108,7 @@ def run_banks(given: commands.Banks) -> int:
         access, *shared = texts_of(words, ["registers", "shared"][: len(words)])
         with as_options(ARGUMENTS | {"shape": "--tile"}):
             found = ask.banks(
-                access, shared[0] if shared else None, given.bits, given.access, target=given.target, tile=given.tile
+                access, shared[0] if shared else None, given.dtype, given.access, target=given.target, tile=given.tile
             )
         _draw_and_say(
             found, file, given.json, "\n".join([str(found), found.why, found.map_text]) if given.why else None
@@ -121,16 +121,19 @@ def run_transactions(given: commands.Transactions) -> int:
     with clock.within(given.budget), answer_file(given.picture) as file:
         clock.check("a question")
         registers, text = texts_of([given.registers, given.tensor], ["registers", "tensor"])
+        if given.instruction is not None and given.access is not None:
+            raise malformed("--access", "must be given once: after the tensor, or as an option", given.access)
         tensor: Any = text
         if SIZES.fullmatch(text.strip()):
             dtype = dtype_name(stated_type(given.dtype, registers).name)
             tensor = Tensor(tuple(map(int, text.split(","))), given.stride, dtype, given.align or BASE_ALIGN_BYTES)
-        elif (wrong := given.stride or given.dtype or given.align) is not None:
-            raise malformed("tensor", "must be extents for --stride, --dtype and --align", wrong)
+        elif (wrong := given.stride or given.align) is not None:
+            raise malformed("tensor", "must be extents for --stride and --align", wrong)
         with as_options(ARGUMENTS | {"origin": "--origin"}):
             found = ask.transactions(
-                registers, tensor, given.instruction, given.target, given.bits, origin=given.origin, tile=given.tile
-            )
+                registers, tensor, given.instruction or given.access, given.target,
+                None if isinstance(tensor, Tensor) else given.dtype, origin=given.origin, tile=given.tile,
+            )  # fmt: skip
         _draw_and_say(found, file, given.json)
     return PROVED
 
@@ -142,7 +145,7 @@ def run_padding(given: commands.Padding) -> int:
         accesses = _accesses(given.accesses)
         with as_options(ARGUMENTS | {"shape": "shape"}):
             found = padding(
-                given.shape, accesses, given.targets or ["sm_90a"], given.bits, form=given.form,
+                given.shape, accesses, given.targets or ["sm_90a"], given.dtype, form=given.form,
                 seconds=given.budget,
             )  # fmt: skip
         _draw_and_say(found, file, given.json)
@@ -156,7 +159,7 @@ def run_swizzle(given: commands.Swizzle) -> int:
         accesses = _accesses(given.accesses)
         with as_options(ARGUMENTS | {"shape": "--tile"}):
             found = swizzle(
-                accesses, given.targets or ["sm_90a"], given.bits, given.form, tile=given.tile,
+                accesses, given.targets or ["sm_90a"], given.dtype, given.form, tile=given.tile,
                 chunk_bytes=given.chunk, seconds=given.budget,
             )  # fmt: skip
         _draw_and_say(found, file, given.json, f"{found}\n{found.why}")
@@ -170,7 +173,7 @@ def run_conversion(given: commands.Conversion) -> int:
         with clock.within(given.budget), as_options(ARGUMENTS):
             clock.check("a conversion")
             plan = conversion(
-                first, second, given.bits, given.target, mechanism=given.mechanism, smem_bytes=given.smem,
+                first, second, given.dtype, given.target, mechanism=given.mechanism, smem_bytes=given.smem,
                 shape=given.shape,
             )  # fmt: skip
         if source is not None and not isinstance(plan, Unknown):

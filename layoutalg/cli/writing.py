@@ -119,7 +119,11 @@ def run_emit(given: commands.Emit) -> int:
         clock.check("a document")
         subject = read_subject(given.subject[0])
         if subject.kind == "text":
-            raise malformed("subject", "must be a plan, a problem or a dump of a map", subject.value)
+            raise malformed(
+                "subject",
+                "must be a plan, a problem or a dump of a map (layoutalg synth tensormap plans a layout)",
+                subject.value,
+            )
         found: Solved | TensorMap
         if subject.kind == "dump":
             found = _decoded(subject.value, given.target, given.documented_only)

@@ -11,19 +11,24 @@ References: Triton 3.9.0 (``LinearLayout`` bindings, ``LinearEncodingAttr``, Glu
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground import limits
 from layoutalg.notation.gluon import parse_gluon
 from layoutalg.notation.triton import fail, smallest, to_attribute, to_bases, to_gluon
 from layoutalg.notation.ttg import parse_attribute
+from layoutalg.targets.registry import lookup
+
+if TYPE_CHECKING:
+    from layoutalg.ask.explanation import Explanation
 
 __all__ = [
     "from_attribute",
     "from_bases",
     "from_gluon",
     "from_object",
+    "report",
     "to_attribute",
     "to_bases",
     "to_gluon",
@@ -123,6 +128,49 @@ def from_gluon(text: str, shape: Sequence[int] | None = None) -> LinearLayout:
     if not isinstance(layout, LinearLayout):
         fail("text", "must be a constructor of a linear layout", text)
     return layout
+
+
+def report(compiled: Any, target: str = "sm_90a") -> Explanation:
+    """Explain a compiled kernel line by line: coalescing, bank conflicts, conversions, matrix operands, TMA copies.
+
+    Args:
+        compiled: A compiled kernel of Triton (anything whose ``asm["ttgir"]`` is text), or the text.
+        target: The target if neither the module nor ``compiled.metadata.target`` names one that is known.
+
+    Raises: MalformedError: LA710, LA972. BudgetError: LA001.
+
+    Example:
+        >>> blocked = "{sizePerThread = [4], threadsPerWarp = [32], warpsPerCTA = [4], order = [0]}"
+        >>> text = f"#b = #ttg.blocked<{blocked}>" + '''
+        ... module attributes {"ttg.num-warps" = 4 : i32, ttg.target = "cuda:90", "ttg.threads-per-warp" = 32 : i32} {
+        ...   tt.func @copy(%x: !tt.ptr<f32> {tt.divisibility = 16 : i32}) {
+        ...     %0 = tt.make_range {end = 512 : i32, start = 0 : i32} : tensor<512xi32, #b>
+        ...     %1 = tt.splat %x : !tt.ptr<f32> -> tensor<512x!tt.ptr<f32>, #b>
+        ...     %2 = tt.addptr %1, %0 : tensor<512x!tt.ptr<f32>, #b>, tensor<512xi32, #b>
+        ...     %3 = tt.load %2 : tensor<512x!tt.ptr<f32>, #b>
+        ...     tt.return
+        ...   }
+        ... }'''
+        >>> print(report(text))
+        kernel          copy on sm_90a (cuda:90, 4 warps of 32)
+        line 7          tt.load %3: tensor<512x!tt.ptr<f32>, #b>
+                          4 x ld.global.v4.b32: 64 sectors of 32 bytes in 16 lines, the fewest
+                          assumed: the first element is at a multiple of 128 bytes; it is known to be one of 16
+        most costly     no line above its least cost
+        not explained   no operation
+        passed over     4 operations whose cost does not depend on a layout
+    """
+    from layoutalg.ask.explanation import explain
+    from layoutalg.ask.kernel_lines import is_kernel, target_named
+
+    lookup(target)
+    asm = getattr(compiled, "asm", None)
+    text = asm.get("ttgir") if isinstance(asm, Mapping) else compiled
+    if not isinstance(text, str) or not is_kernel(text):
+        fail("compiled", "must have asm['ttgir'], or be text, with a tt.func", text)
+    ran = getattr(getattr(compiled, "metadata", None), "target", None)
+    named = target_named(getattr(ran, "backend", None), getattr(ran, "arch", None))
+    return explain(text, target=named or target)
 
 
 def _short(text: str) -> str:

@@ -9,6 +9,7 @@ References: DLPack 1.0 ``DLManagedTensor``; CUDA array interface version 3; NumP
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -42,7 +43,8 @@ def described(value: Any) -> Description | None:
         True
     """
     if callable(getattr(value, "stride", None)) and hasattr(value, "shape") and hasattr(value, "dtype"):
-        return Description(tuple(value.shape), tuple(value.stride()), value.dtype, _pointer(value))
+        with contextlib.suppress(TypeError):  # what is no tensor may have these names for other things
+            return Description(tuple(value.shape), tuple(value.stride()), value.dtype, _pointer(value))
     for protocol in ("__cuda_array_interface__", "__array_interface__"):
         found = getattr(value, protocol, None)
         if isinstance(found, Mapping):

@@ -10,6 +10,7 @@ References: Triton 3.9.0 (``MemDescType``, ``toLinearLayout`` of a memory descri
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -17,14 +18,16 @@ from typing import Any
 
 from layoutalg.ground.errors import shown
 from layoutalg.ground.text import Tokens
+from layoutalg.notation.gluon import GLUON_AHEAD, gluon_attribute
 from layoutalg.notation.triton import sizes_of
-from layoutalg.notation.ttg import GRAMMAR, KINDS, Attribute, attribute, build, rank_of
+from layoutalg.notation.ttg import CLUSTER, GRAMMAR, KINDS, Attribute, attribute, build, rank_of
 
 DEFINITION = r"^[ \t]*#([A-Za-z_]\w*)[ \t]*=[ \t]*(?=#\w)"
 TYPE = r"(?:!(?:ttg|tt|triton_gpu)\.memdesc|(?<![\w.!])tensor)<(\d{1,10}(?:x\d{1,10})*)x(?=[^\d\s])"
 THING = re.compile(f"{DEFINITION}|{TYPE}", re.MULTILINE)
 BUFFER = re.compile(r"\s*\d{1,10}(?:x\d{1,10})*\s*")
 KIND = re.compile(r"#\w+\.(\w+)\s*(<?)")
+SHORT = re.compile(r"(?<![^\s,])<(?=\d)")
 TYPE_CHARACTERS = 20_000
 FILE_CHARACTERS = 20_000_000
 
@@ -59,6 +62,9 @@ class TensorType:
     def layout(self) -> Any:
         """Return the layout."""
         return build(self.attribute, self.layout_shape, self.text)
+
+
+ATTRIBUTE_AHEAD = re.compile(r"\s*#\w+\s*[.=]")
 
 
 def parse_ttgir(text: str, shape: Any = None) -> Any:
@@ -105,6 +111,35 @@ def found_in(text: str) -> tuple[tuple[TensorType, ...], Attribute | None]:
     return (), one
 
 
+def block_tile(text: str) -> tuple[int, ...] | None:
+    """Return the tile that one block covers before registers repeat; None unless the text is a blocked attribute.
+
+    Example:
+        >>> sizes = "sizePerThread = [1, 8], threadsPerWarp = [4, 8], warpsPerCTA = [4, 1], order = [1, 0]"
+        >>> block_tile(f"#ttg.blocked<{{{sizes}}}>"), block_tile("(4,8):(8,1)")
+        ((16, 64), None)
+    """
+    found: Attribute | None = None
+    dropped: list[Any] = []
+    if GLUON_AHEAD.match(text):
+        found = gluon_attribute(text)
+    elif ATTRIBUTE_AHEAD.match(text):
+        found = found_in(text)[1]
+    while found is not None and found.kind == "slice":
+        dropped.append(found.entries.get("dim"))
+        found = parent if isinstance(parent := found.entries.get("parent"), Attribute) else None
+    if found is None or found.kind != "blocked" or any(key in found.entries for key in CLUSTER):
+        return None
+    parts: list[Any] = [found.entries.get(key) for key in ("sizePerThread", "threadsPerWarp", "warpsPerCTA")]
+    try:
+        tile: list[Any] = [math.prod(sizes) for sizes in zip(*parts, strict=True)]
+        for dim in reversed(dropped):
+            del tile[dim]
+    except (IndexError, TypeError, ValueError):  # ``build`` says what is wrong
+        return None
+    return tuple(tile)
+
+
 def layouts_of(text: str) -> tuple[TensorType, ...]:
     """Return the types with a layout in a text, each once, by first occurrence.
 
@@ -122,6 +157,29 @@ def layouts_of(text: str) -> tuple[TensorType, ...]:
     for entry in _Scan(text).types():
         found.setdefault((entry.text, repr(entry.attribute)), entry)
     return tuple(found.values())
+
+
+class Types:
+    """The types with a layout in single lines of a text whose definitions were read once.
+
+    Example:
+        >>> types = Types("#b = #ttg.linear<{register = [[1]], lane = [], warp = [], block = []}>")
+        >>> [(entry.shape, entry.dtype) for entry in types.of("tensor<2xf16, #b> -> tensor<2xf32, #b>")]
+        [((2,), 'f16'), ((2,), 'f32')]
+    """
+
+    def __init__(self, text: str) -> None:
+        self._scan = _Scan(text)
+        for found in re.finditer(DEFINITION, text, re.MULTILINE):
+            self._scan.define(found[1], found.end())
+        self._known: dict[str, tuple[TensorType, ...]] = {}
+
+    def of(self, words: str) -> tuple[TensorType, ...]:
+        """Return the types in their order; ``-> <64x64xf16, ...>`` is short for a memory descriptor."""
+        if words not in self._known:
+            self._scan.text = SHORT.sub("!ttg.memdesc<", words)
+            self._known[words] = tuple(self._scan.types())
+        return self._known[words]
 
 
 class _Scan:

@@ -122,7 +122,10 @@ def read_written(value: object, shape: Any = None, *, known: Any = None, element
         if element_bytes is not None:
             value = _BYTE_SWIZZLE.sub(lambda found: _recast(found, element_bytes), value)
         sizes = _sizes(known) if shape is None and takes_shape(value) else None
-        return replace(stated(value), layout=_single(parse_tile(value, shape, sizes)))
+        parsed = parse_tile(value, shape, sizes)
+        of_copy = type(parsed).__name__ == "PrintedTiling"  # by name, so as not to import its module
+        said = replace(stated(value), shape=parsed.tile) if of_copy else stated(value)
+        return replace(said, layout=_single(parsed))
     if isinstance(value, Written | Layout):
         return value if isinstance(value, Written) else Written(value)
     if isinstance(value, np.ndarray | list):
@@ -170,9 +173,12 @@ def _sizes(known: object) -> Any:
 
 
 def _single(value: Any) -> Any:
-    """Return a value that is no tiled copy or matrix instruction, which has several layouts."""
-    if type(value).__name__ != "PrintedTiling":  # by name, so as not to import its module
+    """Return a value that is no tiled copy or matrix instruction with several layouts."""
+    if type(value).__name__ != "PrintedTiling":
         return value
+    first, *others = value.layouts.values()
+    if all(other.size == first.size and np.array_equal(other.table(), first.table()) for other in others):
+        return first
     names = ", ".join(f".layouts[{name!r}]" for name in value.layouts)
     because = f"it has several (thread, value) layouts: pass one of {names} of what layoutalg.parse returns"
     raise MalformedError(Diagnostic("LA802", "not a single layout", (str(value).partition("\n")[0],), because))

@@ -43,7 +43,7 @@ _finder, _ = door(
     },
 )
 """The finder of a family of ``CONSUMERS`` by its name; a family loads when it is asked for."""
-_OPERAND = re.compile(r"(?:mma|mfma|wmma)\.[ABCD](?::\w+)?")
+_OPERAND = re.compile(r"(?:mma|mfma|wmma)\.[ABCD](?::\w+)?|wgmma\.D:\w+")
 """An operand without its instruction: loads and stores that move it."""
 _OF_REGISTERS = (
     "mma", "mfma", "wmma", "wgmma.A.registers", "wgmma.D", "tcgen05.D", "tcgen05.ld", "tcgen05.st",
@@ -91,7 +91,7 @@ def admissible(
         raise CHECK.malformed("consumer", "must be the name of an instruction", consumer)
     said, consumer = consumer, lds_name(consumer) or full_name(consumer)
     head = head_of(consumer)
-    if head is None or ":" in consumer or _OPERAND.fullmatch(consumer):
+    if head is None or _OPERAND.fullmatch(consumer):
         ask: Any = _finder("by_name")
         return ask(admissible, said, layout, target, dtype, tile, align_bytes, seconds, options)  # type: ignore[no-any-return]
     given = clock.checked_seconds(seconds, "seconds")

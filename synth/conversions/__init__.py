@@ -39,7 +39,7 @@ __all__ = ["conversion"]
 def conversion(
     source: object,
     destination: object,
-    element_bits: int | None = None,
+    element_bits: int | str | None = None,
     target: str = "sm_90a",
     *,
     smem_bytes: int | None = None,
@@ -56,7 +56,8 @@ def conversion(
         source: A linear layout from register, lane, warp to the axes of a tensor, or a CuTe layout of threads and
             values.
         destination: Another one of the same tensor and threads; the number of registers may differ.
-        element_bits: Bits of an element: 8, 16, 32, 64 or 128; None for the width stated in the texts, or 16.
+        element_bits: Bits of an element: 8, 16, 32, 64 or 128, or the name of its type; None for that of the
+            texts, or 16.
         target: The target, for its lanes, banks and costs.
         smem_bytes: Shared memory that the plan may use; by default all that a block of the target can have. Less means
             more passes.

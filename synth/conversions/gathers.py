@@ -29,7 +29,7 @@ def gather(
     source: object,
     index: object,
     axis: str | int,
-    element_bits: int | None = None,
+    element_bits: int | str | None = None,
     target: str = "sm_90a",
     *,
     shape: tuple[int, ...] | None = None,
@@ -46,8 +46,8 @@ def gather(
         source: Register layout of the tensor, as for ``conversion``, linear over F2.
         index: Register layout of the indices; their tensor may differ from the source's only in the extent of the axis.
         axis: The axis, by name or position.
-        element_bits: Bits of an element: 8, 16, 32, 64 or 128; None for the width stated in the source's text, or 16.
-            Indices have 32.
+        element_bits: Bits of an element: 8, 16, 32, 64 or 128, or the name of its type; None for that of the
+            source's text, or 16. Indices have 32.
         target: The target, for its lanes, banks and costs.
         shape: Extents of the source, for layouts that do not state them.
         index_shape: Extents of the tensor of indices; by default those of the source.

@@ -31,7 +31,7 @@ def padding(
     shape: Sequence[int],
     accesses: object,
     target: str | Sequence[str] = "sm_90a",
-    element_bits: int | None = None,
+    element_bits: int | str | None = None,
     *,
     form: str = "pitches",
     seconds: float = 5.0,
@@ -54,7 +54,7 @@ def padding(
             ``TileAccess``, an array of row-major cells [warp, lane, register] with -1 for inactive lanes; or a pair of
             one of these and its kind.
         target: The target, or several that one padding must serve.
-        element_bits: Bits of an element, 8 to 128; None for the width stated in the texts, or 16.
+        element_bits: Bits of an element, 8 to 128, or the name of its type; None for that of the texts, or 16.
         form: ``"pitches"``; ``"interval"``: some words after every 2^k elements, as gfx1250 tensor copies write them;
             ``"padded_shared"``: a power of two of elements, like Triton's padded layouts; ``"reordered"``: the same
             with the bits of the row number permuted.
@@ -108,7 +108,7 @@ def better_plans(asked: Question, turns: int, form: str) -> tuple[Recounted, ...
     return tuple(plan for plan in found if plan.turns < turns)
 
 
-def _question(shape: object, accesses: object, target: object, element_bits: int | None) -> Question:
+def _question(shape: object, accesses: object, target: object, element_bits: int | str | None) -> Question:
     extents = CHECK.vector(shape, "shape")
     if not extents or min(extents) < 1 or prod(extents) > MOST_CELLS:
         raise CHECK.malformed("shape", f"must be positive extents of at most {MOST_CELLS} elements", extents)

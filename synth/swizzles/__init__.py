@@ -35,7 +35,7 @@ ELSEWHERE_SECONDS = 0.5
 def swizzle(
     accesses: Sequence[object] | str,
     target: str | Sequence[str] = "sm_90a",
-    element_bits: int | None = None,
+    element_bits: int | str | None = None,
     form: str = "any",
     *,
     tile: Sequence[int] | None = None,
@@ -54,7 +54,7 @@ def swizzle(
             ``TileAccess``; or text: a layout in any notation or a name (``"rows"``, ``"columns"``, ``"ldmatrix"``,
             ...), optionally followed by ``:kind``. By default the first is a store, the others are loads.
         target: The target, or several that one layout must serve.
-        element_bits: Bits of an element, 8 to 128; None for the width stated in the texts, or 16.
+        element_bits: Bits of an element, 8 to 128, or the name of its type; None for that of the texts, or 16.
         form: ``"any"`` (linear over F2); ``"tma"``: what the copy engine of all targets can write, either dimension
             innermost; ``"cute"``: every ``Sw<B,M,S>`` on a row-major or column-major tile; ``"xor"``: row-major, with
             chunk numbers XORed with a linear map of the row. For the last three, ``.cute`` is the layout in CuTe

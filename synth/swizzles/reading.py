@@ -47,7 +47,7 @@ class Question:
         return max(0, (32 // self.element_bits).bit_length() - 1)
 
 
-def question(accesses: object, target: object, element_bits: int | None, tile: object = None) -> Question:
+def question(accesses: object, target: object, element_bits: int | str | None, tile: object = None) -> Question:
     """Read the arguments of ``swizzle``."""
     if isinstance(accesses, LinearLayout | TileAccess) or is_written(accesses):
         accesses = [accesses]

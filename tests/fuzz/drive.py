@@ -54,6 +54,7 @@ TARGETS = (
     "isl",
     "symbolic",
     "triton",
+    "kernels",
     "document",
     "dumps",
     "problem_of",

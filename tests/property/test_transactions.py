@@ -320,5 +320,5 @@ def test_the_command_answers_as_the_library(capsys: pytest.CaptureFixture[str]) 
     assert json.loads(capsys.readouterr().out) == asked.to_json()
     assert main(["transactions", "(64,4):(1,64)", "(64,4):(1024,1)", "--bits", "32", "--target", "gfx942"]) == 0
     assert capsys.readouterr().out.startswith("1 x global_load_dwordx4: 64 sectors of 128 bytes where 8 would")
-    assert main(["transactions", ROWS, "(64,64):(64,1)", "--dtype", "f32"]) == 64
+    assert main(["transactions", ROWS, "(64,64):(64,1)", "--stride", "64,1"]) == 64
     assert "must be extents" in capsys.readouterr().err

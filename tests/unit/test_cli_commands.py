@@ -308,7 +308,7 @@ def test_an_option_that_has_one_value_is_not_given_twice(words, option, value):
     assert run(*words)[0] == PROVED
     code, _, err = run(*words, option, value)
     assert code == USAGE
-    assert f"argument {option}: was given twice, the second time as" in err
+    assert re.search(rf"argument \S*{option}\S*: was given twice, the second time as", err)
     assert f"usage: layoutalg {words[0]}" in err
 
 
@@ -317,7 +317,7 @@ def test_wrong_options_are_called_by_their_names():
         (("banks", "(32,4):(4,1)", "--access", "lod"), "--access"),
         (("swizzle", "rows", "--tile", "64,64", "--form", "xor", "--chunk", "7"), "--chunk"),
         (("swizzle", "rows", "--tile", "48,64"), "--tile"),
-        (("conversion", "(32,2):(2,1)", "(32,2):(1,32)", "--bits", "4"), "--bits"),
+        (("conversion", "(32,2):(2,1)", "(32,2):(1,32)", "--bits", "4"), "--dtype"),
     ):
         code, _, err = run(*words)
         assert code == USAGE

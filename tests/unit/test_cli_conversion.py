@@ -123,7 +123,7 @@ def test_the_ways_of_a_gather_are_ranked_for_given_indices(tmp_path, capsys):
 
 @pytest.mark.parametrize(("words", "named"), [
     (["--indices", "[[0, 4]]", "--length", "4"], "--indices[0, 1]"),
-    (["--indices", "[0]", "--length", "4"], "--indices"),
+    (["--indices", "[[[0]]]", "--length", "4"], "--indices"),
     ([], "source"), ([COLUMNS], "--axis"), ([COLUMNS, "--axis", "y"], "--axis"), ([COLUMNS, "--axis", "7"], "--axis"),
     (["--indices", "[[0]]", "--length", "4", "--emit", "no.cu"], "source"),
     (["--indices", "[[0]]", "--length", "4", "--target", "gfx942"], "gfx942"),

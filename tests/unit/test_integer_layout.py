@@ -360,7 +360,7 @@ def test_bridge():
     ):
         refused(lambda layout=layout: to_cute(layout), code)
     assert str(to_cute(L({"i": 5}, (1,), 3))) in ("Sw<0,0,0> o 3 o 5:1", "3 + 5:1")
-    refused(lambda: to_integer("(4,8)"), "LA234")
+    refused(lambda: to_integer(48), "LA234")
     assert to_integer(CuteLayout((), ())).size == 1
     assert to_cute(to_integer(CuteLayout((), ()))).table().tolist() == [0]
     assert to_integer(CuteLayout((0, 3))).table().tolist() == []

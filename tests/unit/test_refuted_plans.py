@@ -96,6 +96,7 @@ TILE_TEXTS: dict[str, Callable[[TensorMapPlan], object]] = {
     "product_kernel": lambda plan: product.product_kernel(dataclasses.replace(PRODUCT[0], copy=plan), PRODUCT[1]),
     "host_map": host.host_map,
     "map_bytes": host.map_bytes,
+    "raw_map": host.raw_map,
     "export of a base": lambda plan: exports.export(BARE, "ptx", base=plan),
     "export of an admission": lambda plan: exports.export(dataclasses.replace(ADMITTED, descriptor=plan), "cpp"),
     **{f"export {form}": lambda plan, form=form: exports.export(plan, form) for form in EXPORT_FORMS},

@@ -1,0 +1,292 @@
+"""Explanations of kernels in TTGIR: addresses against numpy, sectors against sets of bytes, stored files of Triton."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import layoutalg as la
+from layoutalg.ask.kernel_addresses import Addresses, Affine
+from layoutalg.cli import main
+from layoutalg.ground.errors import MalformedError
+from layoutalg.interop import triton
+from layoutalg.notation.mlir import read_mlir
+from layoutalg.notation.ttgir import Types
+
+FOLDER = Path(__file__).parents[1] / "data" / "ttgir"
+FILES = sorted(FOLDER.glob("*.ttgir")) + sorted((FOLDER / "explained").glob("*.mlir"))
+BLOCKED = "#b = #ttg.blocked<{sizePerThread = [%d], threadsPerWarp = [32], warpsPerCTA = [%d], order = [0]}>"
+WIDE = "#w = #ttg.blocked<{sizePerThread = [1, 1], threadsPerWarp = [4, 8], warpsPerCTA = [2, 1], order = [1, 0]}>"
+Array = np.ndarray[Any, Any]
+
+
+class Program:
+    """Integer arithmetic on tensors as TTGIR, and its values by numpy for some values of the arguments."""
+
+    def __init__(self, draw: st.DrawFn) -> None:
+        self.draw, self.lines, self.shape = draw, list[str](), (4, 8)
+        self.values: dict[str, Array] = {}
+        self.arguments = {f"%n{place}": draw(st.sampled_from([1, 2, 4, 8, 16])) for place in range(3)}
+        for name, divisor in self.arguments.items():
+            self.values[name] = np.array(divisor * draw(st.integers(1, 9)))
+
+    def add(self, words: str, value: Array) -> str:
+        name = f"%{len(self.lines)}"
+        self.lines.append(f"{name} = {words}")
+        self.values[name] = value
+        return name
+
+    def scalar(self) -> str:
+        if self.draw(st.booleans()):
+            return self.draw(st.sampled_from(sorted(self.arguments)))
+        value = self.draw(st.integers(0, 40))
+        return self.add(f"arith.constant {value} : i32", np.array(value))
+
+    def leaf(self) -> str:
+        kind = f"tensor<{self.shape[0]}x{self.shape[1]}xi32, #w>"
+        how = self.draw(st.integers(0, 3))
+        if how == 0:
+            value = self.draw(st.integers(0, 40))
+            return self.add(f"arith.constant dense<{value}> : {kind}", np.full(self.shape, value))
+        if how == 1:
+            one = self.scalar()
+            return self.add(f"tt.splat {one} : i32 -> {kind}", np.broadcast_to(self.values[one], self.shape))
+        axis = how - 2
+        extent = 1 if self.draw(st.integers(0, 4)) == 0 else self.shape[1 - axis]
+        start = self.draw(st.integers(0, 5))
+        part = f"#ttg.slice<{{dim = {axis}, parent = #w}}>"
+        words = f"tt.make_range {{end = {start + extent} : i32, start = {start} : i32}} : tensor<{extent}xi32, {part}>"
+        line = self.add(words, np.arange(start, start + extent))
+        sizes = "x".join("1" if dim == axis else str(extent) for dim in range(2))
+        words = (
+            f"tt.expand_dims {line} {{axis = {axis} : i32}} : tensor<{extent}xi32, {part}> -> tensor<{sizes}xi32, #w>"
+        )
+        wide = self.add(words, np.expand_dims(self.values[line], axis))
+        words = f"tt.broadcast {wide} : tensor<{sizes}xi32, #w> -> {kind}"
+        return self.add(words, np.broadcast_to(self.values[wide], self.shape))
+
+    def tree(self, depth: int) -> str:
+        if depth == 0:
+            return self.leaf()
+        name = self.draw(st.sampled_from(["addi", "addi", "subi", "muli", "remsi", "divsi", "maxsi"]))
+        first, second = self.tree(depth - 1), self.tree(depth - 1)
+        a, b = self.values[first], self.values[second]
+        if name in ("remsi", "divsi") and (b == 0).any():
+            name = "addi"
+        with np.errstate(all="raise"):
+            found = {
+                "addi": a + b, "subi": a - b, "muli": a * b, "maxsi": np.maximum(a, b),
+                "remsi": np.fmod(a, np.where(b == 0, 1, b)),
+                "divsi": np.trunc(a / np.where(b == 0, 1, b)).astype(np.int64),
+            }[name]  # fmt: skip
+        kind = f"tensor<{self.shape[0]}x{self.shape[1]}xi32, #w>"
+        return self.add(f"arith.{name} {first}, {second} : {kind}", found)
+
+    def text(self, last: str) -> str:
+        arguments = [f"{name}: i32 {{tt.divisibility = {by} : i32}}" for name, by in self.arguments.items()]
+        lines = [*self.lines, f"use.it {last} : i32"]
+        return "\n".join([WIDE, f"tt.func @f({', '.join(arguments)}) {{", *lines, "}"])
+
+
+def agrees(number: Any, value: int) -> bool:
+    """Whether what is known of a number holds of its value."""
+    if number.value is not None:
+        return bool(number.value == value)
+    return value == 0 or (number.divisor != 0 and value % number.divisor == 0)
+
+
+@settings(max_examples=400)
+@given(st.data())
+def test_addresses_are_what_numpy_computes(data):
+    program = Program(data.draw)
+    last = program.tree(data.draw(st.integers(0, 3)))
+    text = program.text(last)
+    function = next(one for one in read_mlir(text).operations if one.name == "tt.func")
+    found = Addresses(function, Types(text)).operands[function.regions[0].operations[-1]][0]
+    if isinstance(found, str) or found.assumed:
+        return
+    values = program.values[last]
+    assert agrees(found.base, int(values[0, 0])), text
+    for dim, stride in enumerate(found.strides):
+        steps = np.unique(np.diff(values, axis=dim))
+        assert len(steps) == 1, text
+        assert agrees(stride, int(steps[0])), text
+
+
+def test_the_judge_meets_every_kind_of_value():
+    lines = ["%0 = arith.muli %n, %n : i32", "use.it %0 : i32"]
+    text = "\n".join(["tt.func @f(%n: i32 {tt.divisibility = 4 : i32}) {", *lines, "}"])
+    function = read_mlir(text).operations[0]
+    found = Addresses(function, Types(text)).operands[function.regions[0].operations[-1]][0]
+    assert isinstance(found, Affine)
+    assert found.base.divisor == 16
+
+
+def copy(size: int, per_thread: int, warps: int, stride: int, start: int, bits: int) -> str:
+    """A kernel that loads one tensor."""
+    one, pointers = f"tensor<{size}xi32, #b>", f"tensor<{size}x!tt.ptr<i{bits}>, #b>"
+    return "\n".join(
+        [
+            BLOCKED % (per_thread, warps),
+            'module attributes {ttg.target = "cuda:90"} {',
+            f"tt.func @f(%p: !tt.ptr<i{bits}> {{tt.divisibility = 128 : i32}}) {{",
+            f"%0 = tt.make_range {{end = {size} : i32, start = 0 : i32}} : {one}",
+            f"%1 = arith.constant dense<{stride}> : {one}",
+            f"%2 = arith.muli %0, %1 : {one}",
+            f"%3 = arith.constant dense<{start}> : {one}",
+            f"%4 = arith.addi %2, %3 : {one}",
+            f"%5 = tt.splat %p : !tt.ptr<i{bits}> -> {pointers}",
+            f"%6 = tt.addptr %5, %4 : {pointers}, {one}",
+            f"%7 = tt.load %6 : {pointers}",
+            "}",
+            "}",
+        ]
+    )
+
+
+@settings(max_examples=40)
+@given(st.sampled_from([1, 2, 4]), st.sampled_from([1, 2]), st.integers(1, 5), st.sampled_from([8, 16, 32, 64]))
+def test_sectors_are_those_of_the_bytes(per_thread, warps, stride, bits):
+    size, width = 32 * per_thread * warps * 2, bits // 8
+    told = la.explain(copy(size, per_thread, warps, stride, 0, bits))["lines"][0]
+    assert not told["assumed"], told
+    answer = told["answers"][0]
+    step = answer["lane_bytes"] // width
+    count = 0
+    for first in range(0, size, 32 * per_thread):  # the elements of one warp, thread after thread
+        for register in range(0, per_thread, step):
+            lanes = [first + per_thread * lane + register for lane in range(32)]
+            count += len({(stride * width * lane + byte) // 32 for lane in lanes for byte in range(step * width)})
+    assert answer["sectors"] == count
+    assert told["cost_cycles"] == answer["excess"] / 4
+
+
+def accounted(text: str, told: Any) -> None:
+    """Every operation is explained, named or passed over, under its own line; the costly ones come first."""
+    rows = text.split("\n")
+    for entry in [*told["lines"], *told["unknown"]]:
+        assert entry["op"] in rows[entry["line"] - 1]
+    names = re.findall(r'^\s*(?:%[^=]*= )?"?((?:arith|math|scf|tt|ttg|ttng|gpu|nvvm)\.[\w.]+)', text, re.MULTILINE)
+    inside = [name for name in names if name not in ("tt.func", "tt.reduce.return", "tt.scan.return")]
+    reduced = sum(len(re.findall(r"\n", part)) - 1 for part in re.findall(r"\^bb0.*?tt\.reduce\.return", text, re.S))
+    assert len(told["lines"]) + len(told["unknown"]) + told["passed"] == len(inside) - reduced
+    costs = {entry["line"]: (-entry["loops"], -entry["cost_cycles"]) for entry in told["lines"]}
+    assert told["ranking"] == sorted([line for line, cost in costs.items() if cost[1]], key=lambda at: (costs[at], at))
+    json.dumps(told.to_json(), allow_nan=False)
+
+
+def test_every_operation_of_stored_kernels_is_accounted_for(portion):
+    for path in portion(FILES):
+        text = path.read_text()
+        accounted(text, la.explain(text))
+
+
+@pytest.mark.parametrize("name", ["gemm_cp_async_3_sm90", "gluon_read_ring_sm90", "every_operation_sm80"])
+def test_texts(name, golden):
+    path = next(path for path in FILES if path.stem == name)
+    told = triton.report(SimpleNamespace(asm={"ttgir": path.read_text()}))
+    accounted(path.read_text(), told)
+    golden(f"kernel_lines/{name}.txt", f"{told}\n")
+
+
+def test_numbers_are_those_of_single_questions():
+    text = (FOLDER / "explained" / "every_operation_sm80.mlir").read_text()
+    types, lines = Types(text), {entry["line"]: entry for entry in la.explain(text)["lines"]}
+    rows = text.split("\n")
+    memory, operand = types.of(rows[28])
+    report = la.banks(operand, memory, 16, target="sm_80")
+    assert lines[29]["cost_cycles"] == report.conflicts > 0
+    plan = la.conversion(*types.of(rows[26]), 16, "sm_80")
+    assert (lines[27]["cost_cycles"], lines[27]["told"][0]) == (plan.cost.cycles, f"{plan.mechanism}: {plan.cost}")
+    again = text.replace("tensor<64x64x!tt.ptr<f16>, #blocked>", "tensor<64x64x!tt.ptr<f16>, #col>")
+    sectors = [la.explain(each)["lines"][0]["answers"][0]["sectors"] for each in (again, text)]
+    alone = text.replace("%24 = tt.reshape %17", "%24 = tt.reshape %20").replace(
+        "%25 = arith.fptosi %17", "%25 = u.u %20"
+    )
+    better = la.explain(alone.replace("tt.gather %17[%25]", "tt.gather %20[%25]"))["lines"][1]["better"]
+    assert f"{sectors[0]} sectors (assumed there) in place of {sectors[1]} sectors" in better
+
+
+def test_loads_of_one_type_are_told_apart_by_their_addresses():
+    text = copy(256, 1, 2, 4, 0, 32)
+    load = next(row for row in text.split("\n") if "tt.load" in row)
+    told = la.explain(text.replace(load, f"{load}\n{load.replace('%7', '%8').replace('%6', '%5')}\n{load}"))["lines"]
+    assert [entry["answers"][0]["sectors"] for entry in told] == [128, 2, 128]
+    assert [len(entry["assumed"]) for entry in told] == [0, 1, 0]  # one load for registers with one address
+
+
+def test_offers_are_for_values_of_one_name_and_one_use():
+    text = (FOLDER / "explained" / "every_operation_sm80.mlir").read_text().split("\n")
+    for row in range(33, 38):  # the other users of the loaded tile
+        text[row] = ""
+    alone = la.explain("\n".join(text))["lines"][1]["better"]
+    assert "line 26 (tt.load)" in alone
+    again = "%17 = tt.load %16 : tensor<64x64x!tt.ptr<f16>, #blocked>"
+    for other, offered in (("%40 = math.exp %17", False), (again, False), ("%40 = math.exp %16", True)):
+        text[33] = f"scf.if %c {{\n{other} : tensor<64x64xf16, #blocked>\n}}" if other != again else other
+        better = la.explain("\n".join(text))["lines"][1]["better"]
+        assert ("line 26 (tt.load)" in better) == offered, other
+
+
+def test_a_conversion_that_moves_nothing_costs_nothing():
+    text = (FOLDER / "attention_sm90.ttgir").read_text()
+    told = next(entry for entry in la.explain(text)["lines"] if entry["op"] == "ttg.convert_layout")
+    assert (told["cost_cycles"], told["better"]) == (0, None)
+
+
+@pytest.mark.parametrize(
+    ("head", "target", "named"),
+    [
+        ('{ttg.target = "cuda:100"}', "sm_90a", "sm_100a"),
+        ('{ttg.target = "hip:gfx942"}', "sm_90a", "gfx942"),
+        ('{ttg.target = "cuda:75"}', "sm_80", "sm_80"),
+        ("{}", "sm_80", "sm_80"),
+    ],
+)
+def test_targets(head, target, named):
+    text = f"module attributes {head} {{\ntt.func @f() {{\nstrange.op\n}}\n}}"
+    told = la.explain(text, target=target)
+    assert told["target"] == named
+    assert told["unknown"] == [{"line": 3, "op": "strange.op"}]
+    assert ("not known" in str(told)) == ("75" in head)
+
+
+def test_the_target_of_a_compiled_kernel_serves_where_the_text_names_none():
+    text = "module {\ntt.func @f() {\n}\n}"
+    ran = SimpleNamespace(
+        asm={"ttgir": text}, metadata=SimpleNamespace(target=SimpleNamespace(backend="cuda", arch=80))
+    )
+    assert triton.report(ran)["target"] == "sm_80"
+
+
+@pytest.mark.parametrize(
+    "value", [None, "", "(4,8):(1,4)", SimpleNamespace(asm={}), SimpleNamespace(asm=3), b"tt.func"]
+)
+def test_what_is_no_kernel_is_refused(value):
+    with pytest.raises(MalformedError, match="compiled"):
+        triton.report(value)
+    with pytest.raises(MalformedError, match="sm_90x"):
+        triton.report("module {\ntt.func @f() {\n}\n}", "sm_90x")
+
+
+def test_the_shell_explains_files(capsys):
+    assert main(["explain", str(FOLDER / "copy_tma_sm90.ttgir"), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert (document["kind"], document["lines"][0]["op"]) == ("kernel", "ttg.local_alloc")
+
+
+def test_loops_widen_what_they_carry():
+    text = (FOLDER / "gemm_cp_async_3_sm90.ttgir").read_text()
+    told = {entry["line"]: entry for entry in la.explain(text)["lines"]}
+    assert told[98]["loops"] == 1
+    assert not any("depend on data" in line for line in told[98]["told"])
+    faster = text.replace("tt.addptr %arg8, %cst_3", "tt.addptr %arg8, %22")  # every turn adds to the distances
+    assert any("depend on data" in line for line in {e["line"]: e for e in la.explain(faster)["lines"]}[98]["told"])
