@@ -138,7 +138,7 @@ def paged(
           since  must be in [0, 8), not 9
         >>> batch = paged([4, 5, 2], 16, 8, 128, 2, indptr=[0, 2, 3], last_page_len=[8, 16])
         >>> batch.lengths.tolist(), batch.page_runs, batch.kernel().blocks
-        ([24, 16], [(0, 4, 2), (1, 2, 1)], 8)
+        ([24, 16], [(0, 4, 2), (1, 2, 1)], 64)
     """
     table: Any = page_table
     geometry = (page_size, kv_heads, head_dim, element_bytes, kv_layout)

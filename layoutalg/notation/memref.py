@@ -82,7 +82,7 @@ def recognized(values: Any, extents: Sequence[int]) -> Any:
 
     Example:
         >>> print(recognized(np.arange(6), (2, 3)), recognized(np.array([0, 3, 3, 0]), (2, 2)))
-        (2,3):(1,2) F2[dim0=(3), dim1=(3) -> offset:4]
+        (2,3):(1,2) Z[c0:2=(3), c1:2=(3) -> offset%6]
         >>> recognized(np.array([0, 1, 5]), (3,)) is None
         True
     """

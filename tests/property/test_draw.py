@@ -141,10 +141,14 @@ def test_notebooks_are_given_pictures() -> None:
     assert "flat 127 " in huge._repr_mimebundle_()["image/svg+xml"] or "text/plain" in huge._repr_mimebundle_()
 
 
-@pytest.mark.parametrize("wrong", ["(4,8):(1,4)", 3, None, np.zeros(3)])
-def test_only_values_are_drawn(wrong: object) -> None:
-    with pytest.raises(la.MalformedError, match="LA560"):
+@pytest.mark.parametrize(("wrong", "code"), [(3, "LA560"), (None, "LA560"), (np.zeros(3), "LA802")])
+def test_only_values_are_drawn(wrong: object, code: str) -> None:
+    with pytest.raises(la.MalformedError, match=code):
         la.draw.svg(wrong)
+
+
+def test_a_text_is_drawn_as_its_layout() -> None:
+    assert la.draw.svg("(4,8):(1,4)") == la.draw.svg(la.parse("(4,8):(1,4)"))
 
 
 def test_a_view_that_does_not_fit_is_refused() -> None:
