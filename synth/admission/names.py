@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from layoutalg.f2 import LinearLayout
 from layoutalg.ground.errors import MalformedError
 from layoutalg.ground.refusal import Broken
 from layoutalg.ground.verdict import Unknown
@@ -14,6 +15,7 @@ from layoutalg.synth.admission.request import CHECK, of_layout, request_of
 from layoutalg.synth.named_accesses import lacking, name_of, named
 from layoutalg.targets.consumers import CONSUMERS, head_of
 from layoutalg.targets.registry import lookup
+from layoutalg.targets.target_model import model_of
 
 
 def by_name(
@@ -46,6 +48,13 @@ def by_name(
     try:
         request = request_of(layout, str(said), target, dtype, tile, align_bytes, options)
         request.only()
+        if isinstance(request.layout, LinearLayout) and "lane" in request.layout.in_dims:
+            unit, _, side = said.name.partition(".")
+            whole = next(
+                (f"{name}.{side}" for name in model_of(target).instructions if name.startswith(f"{unit}.")), ""
+            )
+            rule = f"must be a tile in shared memory, which {said} reads or writes"
+            raise CHECK.malformed("layout", f"{rule}; for registers name the instruction, such as {whole}", layout)
         if (missing := lacking(said, target)) is not None:
             evidence = conditions.named(target, *CONSUMERS[head_of(said.name) or ""].targets)
             return request.refused(Broken(missing.rule, missing.reason, {}, evidence))

@@ -17,7 +17,6 @@ from layoutalg.proofs.certify import conditions
 from layoutalg.proofs.certify.certificate import Certificate
 from layoutalg.proofs.wgmma import OperandPlan, OperandProblem
 from layoutalg.synth.admission import movement
-from layoutalg.synth.admission.accesses import find_access
 from layoutalg.synth.admission.repairs import MOVED, ranked
 from layoutalg.synth.admission.request import CHECK, IntArray, Request
 from layoutalg.synth.wgmma import InadmissibleOperandError, synthesize_wgmma
@@ -104,6 +103,8 @@ def _shared(request: Request) -> Admission:
 
 
 def _repairs(request: Request) -> tuple[Repair, ...]:
+    from layoutalg.synth.admission.accesses import find_access  # only a refusal needs other instructions
+
     def stated(answer: Admitted) -> Mapping[str, object] | None:
         plan = answer.descriptor
         return plan.problem.to_json() if isinstance(plan, OperandPlan) else None

@@ -25,7 +25,7 @@ SERVES = {
     "dev": ["tests"],
 }
 """What each extra is for; ``hip`` imports nothing: it starts a compiler; executors of ``distributed`` are given."""
-OTHERS = {"cutlass", "distributed", "jaxlib", "triton", "torch"}
+OTHERS = {"cutlass", "distributed", "egglog", "jaxlib", "triton", "torch"}
 """Peers that tests start in environments of their own, or skip without."""
 
 

@@ -91,9 +91,11 @@ def test_an_instruction_of_another_chip_is_refused_with_one_that_fits():
     assert la.admissible(layout, "mfma.v_mfma_f32_32x32x8_f16.A", "gfx942", "f64").rules == ("MATRIX_DTYPE",)
     assert la.admissible("(64,64):(64,1)", "mfma.v_mfma_f32_32x32x8_f16.A", "gfx942").rules == ("REGISTER_AXES",)
     assert la.admissible(layout, "wmma.v_wmma_f32_16x16x16_f16.A", "gfx942", "f16").rules == ("NO_WMMA",)
-    for wrong in ("mfma.v_mfma_f32_1x1x1_f16.A", "mfma.v_mfma_f32_32x32x8_f16.E", "mfma", "mfma.A"):
+    for wrong in ("mfma.v_mfma_f32_1x1x1_f16.A", "mfma.v_mfma_f32_32x32x8_f16.E", "mfma"):
         with pytest.raises(MalformedError, match="LA801"):
             la.admissible(layout, wrong, "gfx942")
+    with pytest.raises(MalformedError, match=r"for registers name the instruction, such as mfma\.v_"):
+        la.admissible(layout, "mfma.A", "gfx942")
 
 
 def exchange(name, many, lanes):

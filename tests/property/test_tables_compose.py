@@ -126,7 +126,7 @@ def test_a_table_is_divided_by_a_tile(rng):
         (lambda: la.compose([0, 1], la.CuteLayout(4), widen=True), "LA651"),
         (lambda: la.compose([[0.5]], la.CuteLayout(1)), "LA802"),
         (lambda: la.compose(np.zeros((0, 2), int), la.CuteLayout(1)), "LA802"),
-        (lambda: la.compose([0, 1], "2:1"), "LA192"),
+        (lambda: la.compose([0, 1], 2), "LA192"),
         (lambda: la.compose([0], la.CuteLayout(2**40, 0)), "LA653"),
         (lambda: la.left_inverse([0, 2**40]), "LA653"),
         (lambda: la.left_inverse(ListedLayout((2,), (-1, 0))), "LA649"),

@@ -133,7 +133,7 @@ WRONG: tuple[tuple[str, object], ...] = (
     ("layout", la.CuteLayout((64, 64), (-64, 1))), ("layout", la.convert.to_integer(la.parse("(64,64):(64,-1)"))),
     ("tile", ()), ("tile", (0, 4)), ("tile", (-1, 4096)), ("tile", 64), ("tile", "64"), ("tile[0]", (64.0, 64)),
     ("tile[0]", (True, 64)), ("tile[0]", ((8, 8), 64)), ("tile[0]", (None, 64)), ("tile", {64: 1}),
-    ("dtype", "f17"), ("dtype", True), ("dtype", "half2"), ("dtype", b"bf16"), ("dtype", 16),
+    ("dtype", "f17"), ("dtype", True), ("dtype", "half2"), ("dtype", b"bf16"), ("dtype", 17),
     ("target", None), ("target", "sm_999"), ("target", ["sm_90a"]), ("target", True), ("target", "SM_90A"),
     ("align_bytes", 0), ("align_bytes", -16), ("align_bytes", 48), ("align_bytes", True), ("align_bytes", 16.0),
     ("align_bytes", 2**70), ("seconds", "1"), ("seconds", -1), ("seconds", float("nan")),

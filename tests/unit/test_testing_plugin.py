@@ -102,7 +102,7 @@ def test_the_plugin_is_in_the_help(run: Callable[..., pytest.RunResult]) -> None
 
 
 def test_a_start_loads_no_layouts() -> None:
-    code = "import pytest, sys; before = set(sys.modules); import layoutalg.testing.plugin; " + (
+    code = "import contextvars, pytest, sys; before = set(sys.modules); import layoutalg.testing.plugin; " + (
         "print(*sorted(name for name in set(sys.modules) - before if not name.startswith('layoutalg')))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
