@@ -135,9 +135,10 @@ def _run(text: str, arch: str, *options: str) -> tuple[str, str]:
     _, program = nvrtc.nvrtcCreateProgram(text.encode(), b"default_program", 0, [], [])
     given = [option.encode() for option in (f"--gpu-architecture={arch}", "--std=c++17", *options)]
     compiled = int(nvrtc.nvrtcCompileProgram(program, len(given), given)[0]) == 0
-    log = b" " * nvrtc.nvrtcGetProgramLogSize(program)[1]
+    # NVRTC writes in place: a bytes object of one byte would be the interpreter's own for that value
+    log = bytearray(nvrtc.nvrtcGetProgramLogSize(program)[1])
     nvrtc.nvrtcGetProgramLog(program, log)
-    made = b" " * nvrtc.nvrtcGetPTXSize(program)[1] if compiled and arch.startswith("compute") else b""
+    made = bytearray(nvrtc.nvrtcGetPTXSize(program)[1] if compiled and arch.startswith("compute") else 0)
     if made:
         nvrtc.nvrtcGetPTX(program, made)
     nvrtc.nvrtcDestroyProgram(program)
