@@ -22,6 +22,7 @@ from layoutalg.f2 import LinearLayout
 from layoutalg.ground.errors import Diagnostic, LayoutError, MalformedError, shown
 from layoutalg.ground.limits import POINTS
 from layoutalg.ground.recognize import Departure, linear
+from layoutalg.integer import IntegerLayout
 from layoutalg.piecewise import PiecewiseLayout
 
 DEEPEST = 64
@@ -80,21 +81,24 @@ class Map:
 def recognized(values: Any, extents: Sequence[int]) -> Any:
     """Return the layout with one mode or axis per extent that has these values, first extent fastest; or None.
 
+    A map over F2 is preferred to strides modulo some m: more is known of it.
+
     Example:
         >>> print(recognized(np.arange(6), (2, 3)), recognized(np.array([0, 3, 3, 0]), (2, 2)))
-        (2,3):(1,2) Z[c0:2=(3), c1:2=(3) -> offset%6]
+        (2,3):(1,2) F2[dim0=(3), dim1=(3) -> offset:4]
         >>> recognized(np.array([0, 1, 5]), (3,)) is None
         True
     """
     try:
-        return recognize(values, tuple(extents))
-    except LayoutError:  # no strides under one swizzle
-        pass
-    if len(values) & (len(values) - 1) or int(values.min()) < 0:
-        return None
+        plain: Any = recognize(values, tuple(extents))
+    except LayoutError:  # neither strides under one swizzle, nor modulo some m
+        plain = None
+    narrow = plain is not None and not isinstance(plain, IntegerLayout)
+    if narrow or len(values) & (len(values) - 1) or int(values.min()) < 0:
+        return plain
     found = linear(values)
     if isinstance(found, Departure):
-        return None
+        return plain
     axes = tuple((f"dim{place}", extent.bit_length() - 1) for place, extent in enumerate(extents))
     return LinearLayout(axes, (("offset", int(values.max()).bit_length()),), *found)
 
