@@ -31,6 +31,7 @@ from layoutalg.notation.written import stated
 from layoutalg.proofs.admission import Admitted
 from layoutalg.proofs.conversion import LINE_BYTES, ConversionPlan
 from layoutalg.proofs.tensor import BASE_ALIGN_BYTES, Tensor
+from layoutalg.proofs.tile_map import layout_of, offsets
 from layoutalg.synth.admission import admissible
 from layoutalg.synth.conversions import conversion
 from layoutalg.synth.conversions.gathers import gather
@@ -207,7 +208,7 @@ class _Reader:
     def told(self, rule: Callable[..., Told | None], one: Operation) -> tuple[int | None, Told | None]:
         """Explain one operation, or find the line that it is like; what no function answers is said with its reason."""
         bare = re.sub(r"%[\w$.-]+(?:#\d+)?", "%", one.head)
-        key = (one.name, one.types, bare, self.address(one))
+        key = (one.name, one.types, bare, self.address(one), self.begins(one))
         if key in self.met and one.name != "ttg.convert_layout":  # its neighbours count
             return self.met[key]
         try:
@@ -224,6 +225,14 @@ class _Reader:
     def address(self, one: Operation) -> Value:
         """Return the addresses that an operation accesses, if its first operand are pointers."""
         return (*self.addresses.operands.get(one, ()), "it has no operand")[0] if one.name in _POINTED else ""
+
+    def begins(self, one: Operation) -> tuple[int, ...] | None:
+        """Return where the part of a buffer that an operation accesses begins; None if that is not a constant."""
+        origin = next((self.made.get(name) for name in one.operands()[:1]), None) if one.name in _SHARED else None
+        if origin is None or origin.name != "ttg.memdesc_subslice":
+            return None
+        found = re.search(r"\[([\d,\s]+)\]", origin.head.partition(" : ")[0])
+        return tuple(map(int, found[1].split(","))) if found else None
 
     # memory
 
@@ -294,13 +303,18 @@ class _Reader:
     def turns(self, one: Operation, registers: Any) -> BankReport:
         """Count the turns by ordinary instructions, or by matrices of 16-bit elements where these need fewer."""
         memory = next(entry for entry in self.types.of(one.types) if "memdesc" in entry.text)
+        tile: Any = memory
+        begins = self.begins(one)
+        if begins is not None and len(begins) == len(memory.shape) == len(memory.layout_shape):
+            whole = offsets(layout_of(memory.layout(), memory.layout_shape, _bits(memory) // 8), memory.layout_shape)
+            tile = whole[tuple(slice(at, at + size) for at, size in zip(begins, memory.shape, strict=True))]
         target, verb = lookup(self.target), "load" if one.name == "ttg.local_load" else "store"
-        found = banks(registers, memory, _bits(memory), verb, target=self.target)
+        found = banks(registers, tile, _bits(memory), verb, target=self.target)
         matrix = {"load": "ldmatrix", "store": "stmatrix"}[verb]
         capable = target.compute_capability is not None and (verb == "load" or target.compute_capability >= (9, 0))
         for kind in (matrix, f"{matrix}.trans") if capable and _bits(memory) == 16 and found.conflicts else ():
             try:
-                other = banks(registers, memory, 16, kind, target=self.target)
+                other = banks(registers, tile, 16, kind, target=self.target)
             except BudgetError:
                 raise
             except LayoutError:  # the registers are not its fragments

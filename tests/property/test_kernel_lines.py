@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from pathlib import Path
@@ -290,3 +291,36 @@ def test_loops_widen_what_they_carry():
     assert not any("depend on data" in line for line in told[98]["told"])
     faster = text.replace("tt.addptr %arg8, %cst_3", "tt.addptr %arg8, %22")  # every turn adds to the distances
     assert any("depend on data" in line for line in {e["line"]: e for e in la.explain(faster)["lines"]}[98]["told"])
+
+
+@given(st.sampled_from([(8, 1, 8), (8, 2, 4), (4, 4, 2), (1, 1, 1)]), st.integers(0, 3), st.integers(0, 3))
+@settings(max_examples=16)
+def test_a_part_of_a_buffer_is_read_where_it_begins(swizzle: tuple[int, int, int], row: int, column: int) -> None:
+    vector, per, most = swizzle
+    shape, part, begins = (64, 64), (16, 16), (16 * row, 16 * column)
+    r, c = np.indices(shape)
+    table = r * shape[1] + ((c // vector) ^ (r // per % most)) * vector + c % vector
+    registers = "#ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 2}>"
+    text = f"""
+#mma = #ttg.nvidia_mma<{{versionMajor = 2, versionMinor = 0, warpsPerCTA = [1, 1], instrShape = [16, 8]}}>
+#shared = #ttg.swizzled_shared<{{vec = {vector}, perPhase = {per}, maxPhase = {most}, order = [1, 0]}}>
+#smem = #ttg.shared_memory
+module attributes {{"ttg.num-warps" = 1 : i32, ttg.target = "cuda:80", "ttg.threads-per-warp" = 32 : i32}} {{
+  tt.func public @part() {{
+    %0 = ttg.local_alloc : () -> !ttg.memdesc<64x64xf16, #shared, #smem, mutable>
+    %1 = ttg.memdesc_subslice %0[{begins[0]}, {begins[1]}] : !ttg.memdesc<64x64xf16, #shared, #smem, mutable> \
+-> !ttg.memdesc<16x16xf16, #shared, #smem, mutable, 64x64>
+    %2 = ttg.local_load %1 : !ttg.memdesc<16x16xf16, #shared, #smem, mutable, 64x64> -> tensor<16x16xf16, {registers}>
+    tt.return
+  }}
+}}
+"""
+    load = next(line for line in la.explain(text).to_json()["lines"] if line["op"] == "ttg.local_load")
+    tile = table[begins[0] : begins[0] + part[0], begins[1] : begins[1] + part[1]]
+    held = la.parse(text[: text.index("module")] + f"tensor<16x16xf16, {registers}>")
+    every = [la.banks(held, tile, 16, "load", target="sm_80")]
+    for kind in ("ldmatrix", "ldmatrix.trans"):
+        with contextlib.suppress(la.LayoutError):
+            every.append(la.banks(held, tile, 16, kind, target="sm_80"))
+    wanted = every[0].turns if every[0].conflict_free else min(each.turns for each in every)
+    assert load["answers"][0]["turns"] == wanted
