@@ -263,7 +263,7 @@ class _Reader:
         if by is None:
             fail(self.text, f"{shown(one.text)} * {shown(other.text)} is not affine: one side must be a constant")
         if one.factors is None:
-            return Term(f"{by}*{one.text}", None)
+            return Term(f"({by}*{one.text})", None)  # mod binds tighter than * for ISL
         return self.linear([by * factor for factor in one.factors], by * one.constant)
 
     def atom(self) -> Term:

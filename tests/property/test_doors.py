@@ -96,6 +96,10 @@ def test_affine_maps_mean_what_python_means(data: st.DataObject) -> None:
     )
 
 
+def test_a_product_is_whole_before_its_remainder() -> None:
+    assert la.layout("affine_map<(i, j) -> (((i floordiv 1) * 2) mod 2 + j)>", (4, 2)).table().max() == 1
+
+
 def evaluated(text: str, i: int, j: int) -> int:
     """The value of an expression, by Python: ceildiv is a method of an integer that knows it."""
 

@@ -127,3 +127,13 @@ def test_one_name_everywhere(capsys: pytest.CaptureFixture[str]) -> None:
     for words in (["ldmatrix", PLAIN], ["(_128,_32):(_32,_1)", "ldmatrix"]):
         assert main(["banks", *words]) == 0
         assert "Sw<2,3,3> o 0 o (128,32):(32,1)" in capsys.readouterr().out
+
+
+def test_columns_of_vectors_are_read_down_the_rows():
+    """Eight lanes read 16 bytes each at a pitch of 128 bytes, from the same four banks; 16 reads of 32 lanes."""
+    assert la.banks("columns:8", "(64,64):(64,1)", 16).turns == 16 * 4 * 8
+
+
+def test_what_a_target_lacks_is_named():
+    with pytest.raises(la.AdmissibilityError, match=r"LA991.*(?s:.)*sm_90a has no ldmatrix\.m16n16\.x1\.trans\.b8"):
+        la.banks("ldmatrix.m16n16.x1.trans.b8", "(64,64):(64,1)", 8, target="sm_90a")
