@@ -157,15 +157,15 @@ def _access(verb: str, operator: str) -> str:
 
 
 PLAIN_LOOP: Final = CopyLoop()
-"""The loop of pieces below ``LINE_BYTES``, whose lines several threads share: without operators of caches."""
+"""The loop of pieces below ``SHORT_BYTES``, whose lines several threads share: without operators of caches."""
 COPY_LOOP: Final = CopyLoop(512, 2, load=".nc.L1::no_allocate", store=".L1::no_allocate")
 """The loop of contiguous memory: 0.98 of the driver's copy on an H200, which uses the copy engines. It leaves the L2
 cache as it is; policies that evict gain less than 0.1 %."""
 PAGE_LOOP: Final = replace(COPY_LOOP, threads=64)
-"""The loop of pieces of at least ``PAGE_BYTES``: of 48 shapes and 30 operators the fastest, 0.96 to 0.98 of the
+"""The loop of pieces of at least ``PAGE_BYTES``: the fastest of the loops that were tried, 0.96 to 0.98 of the
 driver's contiguous copy (``benchmarks/device.py indirect --only loops pages``). Small blocks spread the pages in
 flight: blocks of 512 threads reach 0.93 to 0.95."""
-LINE_BYTES, PAGE_BYTES = 128, 2048
+SHORT_BYTES, PAGE_BYTES = 128, 2048
 
 
 def piece_loop(size: int) -> CopyLoop:
@@ -175,4 +175,4 @@ def piece_loop(size: int) -> CopyLoop:
         >>> [piece_loop(size).threads for size in (64, 512, 4096)]
         [256, 512, 64]
     """
-    return PLAIN_LOOP if size < LINE_BYTES else PAGE_LOOP if size >= PAGE_BYTES else COPY_LOOP
+    return PLAIN_LOOP if size < SHORT_BYTES else PAGE_LOOP if size >= PAGE_BYTES else COPY_LOOP

@@ -18,12 +18,13 @@ from layoutalg.proofs.indirect.choice import Candidate, Choice
 from layoutalg.proofs.indirect.pages import Paged, fragmentation
 from layoutalg.proofs.indirect.routing import Routing
 from layoutalg.proofs.indirect.values import Runs, index_array
+from layoutalg.targets.global_memory import SECTOR_BYTES, touched
 from layoutalg.targets.memory_costs import MemoryCosts, memory_costs
 from layoutalg.targets.roofs import roofs
 
 CHECK = Checker("LA941", "the cost of this movement is not known")
 MOST = 1 << 46
-LANES, SECTOR = 32, 32
+LANES = 32
 GATHER_WORDS = 8
 """Most words of a row that a lane keeps in registers."""
 GATHER_BYTES = 32768
@@ -64,7 +65,7 @@ def _ranked(costs: MemoryCosts, found: Iterable[Candidate], *others: str) -> Cho
 
 def inspector_us(costs: MemoryCosts, labels: int) -> float:
     """Return the time of the inspector: one launch, two beyond 1,024 labels."""
-    return costs.launch_us * (1 if labels <= 1024 else 2) + 16 * labels / costs.bandwidth("vector", SECTOR) / 1e3
+    return costs.launch_us * (1 if labels <= 1024 else 2) + 16 * labels / costs.bandwidth("vector", SECTOR_BYTES) / 1e3
 
 
 def row_ways(length: int, element_bytes: int, lanes: int = LANES) -> dict[str, bool]:
@@ -126,12 +127,12 @@ def gather_choice(
     if ways["shared"]:
         begun = r / costs.blocks_per_us  # conflicts of banks hide behind the copies
         found.append(_timed(costs, "shared", streamed + whole, 512, inspector=begun))
-    touched = int(warps * sectors)
-    fresh = touched * SECTOR
+    met = int(warps * sectors)
+    fresh = met * SECTOR_BYTES
     if n * size <= costs.cache_bytes // 2:  # what L2 keeps is read once
         fresh = min(fresh, whole)
-    granule = 512 if fresh <= whole else SECTOR
-    loads = max(touched / costs.sectors_per_us, warps / costs.gathers_per_us)
+    granule = 512 if fresh <= whole else SECTOR_BYTES
+    loads = max(met / costs.sectors_per_us, warps / costs.gathers_per_us)
     found.append(_timed(costs, "direct", streamed + fresh, granule, operations=loads))
     if plan is None:
         return _ranked(costs, found)
@@ -168,14 +169,13 @@ def warp_sectors(index: object, element_bytes: int) -> float:
         (4.0, 1.0)
     """
     found = index_array(index, "index", 0, MOST, CHECK)
-    size = CHECK.integer(element_bytes, "element_bytes", 1, SECTOR + 1)
-    if SECTOR % size:
-        raise CHECK.malformed("element_bytes", f"must divide the {SECTOR} bytes of a sector", size)
+    size = CHECK.integer(element_bytes, "element_bytes", 1, SECTOR_BYTES + 1)
+    if SECTOR_BYTES % size:
+        raise CHECK.malformed("element_bytes", f"must divide the {SECTOR_BYTES} bytes of a sector", size)
     if not len(found):
         return 1.0
     padded = np.append(found, np.repeat(found[-1:], -len(found) % LANES)).reshape(-1, LANES)
-    sectors = np.sort(padded * size // SECTOR, axis=1)
-    return float(1 + np.count_nonzero(np.diff(sectors, axis=1)) / len(sectors))
+    return float(touched(padded * size, size, SECTOR_BYTES).mean())
 
 
 def row_choice(index: object, row_bytes: int, target: Costs = "sm_90a") -> Choice:

@@ -28,13 +28,14 @@ from layoutalg.proofs.tensor import Tensor
 from layoutalg.synth.admission import admissible
 from layoutalg.synth.conversions import conversion
 from layoutalg.targets import banks
+from layoutalg.targets.global_memory import SECTOR_BYTES, touched
 from layoutalg.targets.instruction_costs import InstructionCosts, instruction_costs
 from layoutalg.targets.pipeline_costs import pipeline_costs
 from layoutalg.targets.registry import lookup
 
 LAUNCH_CYCLES = 4000.0
 """From the end of a kernel to the start of the next; assumed."""
-SECTOR_BYTES, WIDEST_BYTES, MOST_WORDS = 32, 16, 255
+WIDEST_BYTES = 16
 _NAMES = {1: "b8", 2: "b16", 4: "b32", 8: "v2.b32", 16: "v4.b32"}
 
 
@@ -97,14 +98,6 @@ def width_of(offsets: IntArray, element_bytes: int, align_bytes: int) -> int:
     return width
 
 
-def sectors_of(addresses: IntArray) -> IntArray:
-    """Return the different sectors of each row of byte addresses, those below 0 left out."""
-    ordered = np.sort(np.where(addresses < 0, -1, addresses // SECTOR_BYTES), axis=1)
-    new = np.ones(ordered.shape, dtype=bool)
-    new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
-    return np.asarray(np.count_nonzero(new & (ordered >= 0), axis=1), dtype=np.int64)
-
-
 @lru_cache(maxsize=1 << 14)
 def _turns(target: str, instruction: str, addresses: tuple[int | None, ...]) -> int:
     return banks.turns(target, instruction, addresses)
@@ -130,7 +123,7 @@ class Costs:
             raise
         except LayoutError:
             return None
-        return None if found is None or found.registers > MOST_WORDS else found
+        return None if found is None or found.registers > lookup(self.target).registers else found
 
     def data_cycles(self, sectors: int) -> float:
         """Return the cycles of sectors of global memory and their latency."""
@@ -267,7 +260,7 @@ def _accessed(asked: _Asked, name: str, registers: Table, memory: Kind) -> Movem
         )
         cycles = table.taken(0, 0, 0, turns, warps) + (table.shared_latency if name == "ld" else 0)
         return MovementCost(accesses=count, turns=turns, cycles=cycles)
-    each = sectors_of(addresses)
+    each = touched(addresses, 1, SECTOR_BYTES)
     sectors = int(each.sum())
     lines = int(np.maximum(1, -(-each // 4)).sum())  # 128 bytes a cycle, like a bank turn
     return MovementCost(
@@ -281,7 +274,7 @@ def _copied(asked: _Asked) -> MovementCost:
     layout, carrier = asked.args
     bytes_ = x.bits // 8
     offsets = x.layout.array()
-    sectors = int(sectors_of(np.where(offsets == FILL, FILL, offsets * bytes_).reshape(1, -1))[0])
+    sectors = int(touched(np.where(offsets == FILL, FILL, offsets * bytes_).reshape(1, -1), 1, SECTOR_BYTES)[0])
     held = _bytes(asked.kind)
     cycles = costs.data_cycles(sectors) + table.block_barrier
     if carrier == "tma":

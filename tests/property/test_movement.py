@@ -19,9 +19,10 @@ from layoutalg.proofs.movement import OPERATIONS, Labels, Term, compared, term
 from layoutalg.proofs.movement.chains import replayed
 from layoutalg.proofs.movement.layouts import FILL, row_major, strided
 from layoutalg.proofs.movement.rules import RULES
-from layoutalg.synth.rewrite.costs import sectors_of, width_of
+from layoutalg.synth.rewrite.costs import width_of
 from layoutalg.synth.rewrite.egraph import EGraph
 from layoutalg.synth.rewrite.extraction import Extraction
+from layoutalg.targets.global_memory import SECTOR_BYTES, touched
 
 SHAPES = st.sampled_from([(2,), (3,), (2, 2), (2, 3), (4, 2), (1, 2), (2, 1, 2)])
 GROWING = {"scatter": 24, "pad": 24, "broadcast": 24}
@@ -290,4 +291,4 @@ def judge_access(offsets: np.ndarray[Any, Any], bytes_: int, align: int) -> None
         assert (row == FILL).all() or (row.tolist() == fits and aligned)
     addresses = np.where(offsets[..., 0] < 0, -1, offsets[..., 0] * bytes_)
     wanted = [len({at // 32 for at in row if at >= 0}) for row in addresses.tolist()]
-    assert sectors_of(addresses).tolist() == wanted
+    assert touched(addresses, 1, SECTOR_BYTES).tolist() == wanted
