@@ -63,7 +63,9 @@ _TABLE = (
     _rule("RANK", "The rank is 1 to 5, and 3 to 5 when interleave is on.",
           "1..5; 3..5", (_api("tensorRank"),), "enforced",
           "ranks 0 to 5 were tested: 0 is refused, and 1 and 2 with interleave"),
-    _rule("ARCH_ATOM", "ATOM swizzles and the packed 4- and 6-bit types need compute capability 10.0 or later.",
+    _rule("ARCH_ATOM",
+          "ATOM swizzles and the packed 4- and 6-bit types need compute capability 10.0 or later; loads to "
+          "shared::cluster have neither on sm_120a.",
           "cc >= 10.0", (_api("tensorDataType, swizzle", "12.8"), Source("PTX ISA", "9.1", "5.5.7 and 9.7.9.27.1.1")),
           "enforced", "every such map was refused on cc 9.0"),
     _rule("BASE_ALIGN",
