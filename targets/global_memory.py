@@ -34,7 +34,7 @@ WAVE32 = 32
 SECTOR_BYTES = 32
 """Of NVIDIA's."""
 _GUIDE = Source("CUDA C++ Best Practices Guide", "13.3", "10.2.1 Coalesced Access to Global Memory")
-_PROFILER = Source("Nsight Compute, Profiling Guide", "2025.3", "2.3.7 Quantities: sector, request, tag")
+_PROFILER = Source("Nsight Compute, Profiling Guide", "2026.1.0", "2.3.7 Quantities: sector, request, tag")
 _WIDE_TEXT = Source(
     "PTX ISA", "9.1", "9.7.9.8, 9.7.9.9, 9.7.9.11: .v8.b32 and .v4.b64, since 8.8, .global only, sm_100 or higher"
 )
@@ -55,8 +55,8 @@ _AMD_ALIGN = Source(
 _UNITS: Mapping[str, tuple[int, int, int, tuple[Source, ...]]] = MappingProxyType(
     {
         "nvidia": (SECTOR_BYTES, SECTOR_BYTES, 128, (_GUIDE, _PROFILER)),
-        "gfx90a": (64, 64, 64, (_rocprof("3.0.0", "gfx90a"), _AMD_ALIGN)),
-        "gfx942": (128, 64, 128, (_rocprof("3.0.0", "gfx942"), _AMD_ALIGN)),
+        "gfx90a": (64, 64, 64, (_rocprof("3.0.0 (95b600e)", "gfx90a"), _AMD_ALIGN)),
+        "gfx942": (128, 64, 128, (_rocprof("3.0.0 (95b600e)", "gfx942"), _AMD_ALIGN)),
         "gfx950": (128, 64, 128, (_rocprof("rocm-systems 019e04c", "gfx950"), _AMD_ALIGN)),
     }
 )
