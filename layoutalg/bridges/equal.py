@@ -114,8 +114,8 @@ def equivalent(f: Given, g: Given, budget: Budget | None = None, *, _engines: Se
 
     Returns:
         ``Proved`` with the engine and its certificate; ``Refuted`` with the engine and a witness ``{coordinate, f, g}``
-        (None for undefined) and, if ``f`` has several modes or axes, the same coordinate by these as ``at``; or with the different sizes or output counts; ``Unknown`` with the reason of each engine,
-        such as a timeout.
+        (None for undefined) and, if ``f`` has several modes or axes, the same coordinate by these as ``at``; or with
+        the different sizes or output counts; ``Unknown`` with the reason of each engine, such as a timeout.
 
     Example:
         >>> from layoutalg.cute import CuteLayout
