@@ -89,8 +89,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
-    """No later pass of the garbage collector goes through sixteen thousand tests and the modules."""
+    """No later pass of the garbage collector goes through sixteen thousand tests and the modules; passes are few."""
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
     gc.enable()
 
 

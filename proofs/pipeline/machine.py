@@ -27,9 +27,9 @@ from layoutalg.proofs.pipeline.ops import (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Task:
-    """An op at one iteration, with its slots and the phase it names.
+    """An op at one iteration, with its slots and the phase it names; one object in all states of its machine.
 
     ``number`` is its place in its role, ``covers`` how many asynchronous accesses of its kind have finished with it.
     """
