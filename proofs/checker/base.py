@@ -230,8 +230,9 @@ def follow(path, values, way):
 
 
 class Way:
-    """Base of all ways of computing, built on ``row``, ``floor``, ``flipped`` (the xor of bits), and for pieces
-    ``both`` and ``either`` of some facts, and ``pick`` (one number where a fact holds, otherwise the other)."""
+    """Base of all ways of computing, built on ``row``, ``floor``, ``flipped`` (the xor of bits, where ``xor`` is not
+    another), and for pieces ``both`` and ``either`` of some facts, and ``pick`` (one number where a fact holds,
+    otherwise the other)."""
 
     def remainder(self, value, divisor):
         return self.row((1, -divisor), 0, (value, self.floor(value, divisor)))
@@ -303,11 +304,17 @@ class Numbers(Way):
     def floor(self, value, divisor):
         return (value if divisor < 2**62 else value.astype(object)) // divisor
 
-    def flipped(self, one, *others):
-        for other in others:
+    def remainder(self, value, divisor):
+        return (value if divisor < 2**62 else value.astype(object)) % divisor
+
+    def xor(self, value, columns, constant):
+        wide = len(columns) > 60 or max(magnitude(value), constant, *columns) >= 2**61
+        value = value.astype(object if wide else np.int64)
+        low = constant
+        for place, column in enumerate(columns):
             tick()
-            one = one ^ other
-        return one
+            low = low ^ (value >> place & 1) * column
+        return (value >> len(columns) << len(columns)) + low
 
     def table(self, value, values):
         index = np.where(self.ok, value, 0)
