@@ -40,10 +40,10 @@ def shortest(machine: Machine, budget: int) -> tuple[Run | None, int]:
             following, wrong = machine.after(state, event)
             if wrong is not None:
                 return _run(machine, came, state, event, wrong), budget - len(came)
-            if following is not None and following not in came:
-                if len(came) >= budget:
+            step = state, event
+            if following is not None and came.setdefault(following, step) is step:
+                if len(came) > budget:
                     return None, 0
-                came[following] = (state, event)
                 queue.append(following)
     return None, budget - len(came)
 
