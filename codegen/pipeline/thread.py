@@ -240,15 +240,10 @@ Action: TypeAlias = Callable[[Thread, Instruction], None]
 
 def _action(program: Program, operation: str, operands: tuple[str, ...]) -> Action:
     """Return what an instruction of a program does."""
-    name = operation.split(".")[0]
-    for pattern, kind, entries in _EVENTS:
-        if re.fullmatch(pattern, operation):
-            return functools.partial(_noted, kind, entries)
-    if re.fullmatch(_HARMLESS, operation):
-        return lambda *_: None
-    if name == "mov" and not any(operand[0] == "{" or "," in operand for operand in operands):
+    handler = _handler(operation)
+    if handler is _move and not any(operand.startswith("{") for operand in operands):
         return functools.partial(_copy, _read_from(operands[1]), (1 << program.width(operands[0])) - 1)
-    if handler := _HANDLERS.get(name):
+    if handler:
         return handler
     if _EFFECTS.match(operation) or any("[" in operand for operand in operands):
         return _refused
@@ -262,6 +257,15 @@ def _action(program: Program, operation: str, operands: tuple[str, ...]) -> Acti
         for operand, (bits, signed) in zip(operands[1:], computed[1], strict=True)
     ]
     return functools.partial(_computed, computed[0], inputs, (1 << program.width(operands[0])) - 1)
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def _handler(operation: str) -> Action | None:
+    """Return what an operation does, whatever its operands; None of a function."""
+    for pattern, kind, entries in _EVENTS:
+        if re.fullmatch(pattern, operation):
+            return functools.partial(_noted, kind, entries)
+    return (lambda *_: None) if re.fullmatch(_HARMLESS, operation) else _HANDLERS.get(operation.split(".")[0])
 
 
 def _read_from(operand: str) -> tuple[str, int]:
@@ -392,15 +396,23 @@ def _shuffle(thread: Thread, now: Instruction) -> None:
             thread.write(predicate or "_", 1)
 
 
+@functools.lru_cache(maxsize=1 << 12)
+def _access_form(operation: str) -> tuple[str, str, int, int] | None:
+    """Return the kind, space, elements and bytes of an element of an access; None if it is not a plain access."""
+    elements, space = _ELEMENTS.search(operation), _SPACE.search(operation)
+    if not elements or ".async" in operation or ".bulk" in operation:
+        return None
+    return operation.split(".")[0], space[1] if space else "", int(elements[1] or 1), int(elements[2]) // 8
+
+
 def _access(thread: Thread, now: Instruction) -> None:
     """A load, a store or an atomic access."""
-    elements = _ELEMENTS.search(now.operation)
-    if not elements or ".async" in now.operation or ".bulk" in now.operation:
+    form = _access_form(now.operation)
+    if form is None:
         return _refused(thread, now)
-    many, size = int(elements[1] or 1), int(elements[2]) // 8
+    kind, space, many, size = form
     place = next(place for place, operand in enumerate(now.operands) if operand[0] == "[")
-    found, kind = _SPACE.search(now.operation), now.operation.split(".")[0]
-    space, at = found[1] if found else "", thread.value(now.operands[place].strip("[] "))
+    at = thread.value(now.operands[place].strip("[] "))
     if space == "shared" or (not space and thread.known(at, now, "its address") >= SHARED):
         for each in {"ld": ("read",), "st": ("write",)}.get(kind, ("read", "write")):
             thread.events.append(Event(each, now.line, thread.operand(now, place), size * many))

@@ -71,7 +71,9 @@ def delayed(machine: Machine, signals_last: bool = False) -> Run | None:
     elif not any(task.op.op in SIGNALS for task in every):
         return None
     states, events = _in_turn(machine)
-    free = {event: count for count, state in reversed([*enumerate(states)]) for event in machine.events(state)}
+    free: dict[Event | None, int] = {
+        event: count for count, state in reversed([*enumerate(states)]) for event in machine.events(state)
+    }
     for one in held:
         clock.check("the runs of a pipeline")
         same = free.get(one, 0)  # until an event can happen, the run that holds it back is the one in turn
