@@ -901,8 +901,12 @@ KINDS: dict[str, type[Any]] = {"tensormap": SynthTensormap, "wgmma": SynthWgmma}
 """The commands of ``synth``."""
 
 
-def command_line() -> Parser:
-    """Return the parser of the whole command line; ``run`` in its namespace names the function of the command."""
+def command_line(first: str | None = None) -> Parser:
+    """Return the parser of the whole command line; ``run`` in its namespace names the function of the command.
+
+    Where the first word names a command, no other command is set up: that takes most of the time of a parse.
+    """
+    named = next((name for name, short in SHORT.items() if short == first), first)
     shown = 'layoutalg explain "Sw<3,3,3> o 0 o (64,64):(64,1)"', "layoutalg demo", "layoutalg synth --help"
     codes = [f"  {code:<4} {says}" for code, says in EXIT_CODES.items()]
     parser = Parser(
@@ -912,7 +916,7 @@ def command_line() -> Parser:
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(dest="command", required=True, parser_class=Parser)
-    for name, options in COMMANDS.items():
+    for name, options in [(named, COMMANDS[named])] if named in COMMANDS else COMMANDS.items():
         command = _add(commands, name, options, f"run_{name}")
         if options is Synth:
             kinds = command.add_subparsers(dest="kind", required=True, parser_class=Parser)
