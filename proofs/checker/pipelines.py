@@ -228,9 +228,12 @@ class Pipeline:
             phases.numbers[name] = 0, phases.span
             self.nodes[name, "phase", 0] = phases
         # counters that start again name the same slots and parities as counters that go on
-        loops = [-1 if node.fixed else node.op.off for parts in self.roles.values() for node in parts["loop"]]
-        turned = any((document.phase_reset_every or 0) % (2 * slots) for slots in self.slots.values())
-        same = not document.phase_reset_every or (not turned and min(loops, default=0) >= 0)
+        again = document.phase_reset_every or 0
+        loops = [node for parts in self.roles.values() for node in parts["loop"] if not node.fixed]
+        turned = any(
+            again % (self.slots[name] * (1 + (name in self.barriers))) for node in loops for name in node.numbers
+        )
+        same = not again or not (turned or any(node.op.off < 0 for node in loops if node.kind != "wait"))
         limit(same, "counters start again at another slot or parity")
 
     def node(self, node, turns):
