@@ -464,9 +464,16 @@ class Pipeline:
     def barrier_orders(self, name):
         """Ops meet the phase that they name."""
         phases, slots = self.phases[name], self.slots[name]
-        arrivals = [node for node in self.uses[name] if node.kind in ARRIVALS]
+        adds = [node for node in self.uses[name] if node.kind != "wait"]
+        arrivals = [node for node in adds if node.kind in ARRIVALS]
         for node in self.uses[name]:
-            self.before("an op may meet an earlier phase", name, phases, phases.done, node, node.start, slots)
+            why, whole = "an op may meet an earlier phase", (phases, phases.done, node, node.start, slots, False)
+            if any((one.done, node.start) in self.facts for one in adds):
+                for one in adds:  # a phase completes with the last of what adds to it
+                    orders = whole, (one, one.done, node, node.start, slots, False)
+                    self.demand(why, name, [(one, 0), (phases, 0), (node, slots)], *orders)
+            else:
+                self.demand(why, name, [(phases, 0), (node, slots)], whole)
             if node.kind == "wait":
                 self.before("a wait may miss its phase", name, node, node.done, phases, phases.done, slots)
             if node.kind == "expect":

@@ -13,7 +13,7 @@ from layoutalg.proofs.pipeline.document import Pipeline
 from layoutalg.proofs.pipeline.expansion import expanded
 from layoutalg.proofs.pipeline.graph import Graph, Instances, Turns, graph_of
 from layoutalg.proofs.pipeline.machine import Machine
-from layoutalg.proofs.pipeline.obligations import Obligation, Shown, alternatives, obligations, show
+from layoutalg.proofs.pipeline.obligations import Obligation, Shown, alternatives, obligations, show, show_parts
 from layoutalg.proofs.pipeline.schedule import times
 
 TURNED: Final = 4
@@ -99,6 +99,7 @@ def _prove(pipeline: Pipeline, policy: str, turned: Turns) -> Proof | Gap:
     shown: list[Shown] = []
     for one in obligations(graph, policy):
         paths = show(graph, one)
+        paths = show_parts(graph, one) if paths is None else paths
         if paths is None:
             return Gap(f"{one.use.role}: {one.use.op} {one.what}", obligation=one)
         shown += paths
