@@ -1029,6 +1029,8 @@ LABELLED: list[dict[str, Any]] = [
     case("a barrier of the two roles that meet", "", _block_barrier(2), "safe"),
     case("a named barrier both sides wait for", "", _empty_work(True), "safe"),
     case("a release behind the loop that nobody waits for", "", plain(consumer={"post": [arrive("empty")]}), "safe"),
+    case("an arrival behind the loop at a slot whose first phase nobody completes", "",
+         document(4, {"a": 2}, {}, [role("one", [], post=[arrive("a")])]), "ub"),
     case("arrivals that nobody waits for", "", document(2, {"a": 1}, {}, [role("one", [arrive("a")])]), "safe"),
     case("arrivals of two roles in step that nobody waits for", "",
          document(1, {"a": 2, "b": 1, "c": 1}, {}, [role("one", [arrive("a"), arrive("b"), wait("c")]),
