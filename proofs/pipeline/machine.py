@@ -130,7 +130,7 @@ class Machine:
         bar, phase = (self._bar[op.bar, index % slots[op.bar]], index // slots[op.bar] + op.ph) if op.bar else (-1, -1)
         buf, src = (self._buf[name, index % slots[name]] if name else -1 for name in (op.buf, op.src))
         size = self.pipeline.size(op) if op.buf else op.bytes or 0
-        return Task(op, role, k, number, bar, phase, buf, index + k - counter, size, covers, src)
+        return Task(op, role, k, number, bar, phase, buf, op.index(k), size, covers, src)
 
     def start(self) -> State:
         """Return the first state."""

@@ -233,6 +233,20 @@ DOCUMENTS = {
          "post": [op("mma_wait"), op("arrive", bar="empty", off=-1), op("read", buf="S", idx_abs=0)]},
         buffers={"S": REGISTERS, "P": REGISTERS | {"slots": 2}},
     ),
+    "arrivals of two roles that nobody waits for": ring(
+        1, {"name": "one", "loop": [op("arrive", bar="a"), op("arrive", bar="b"), wait("c")]},
+        {"name": "two", "loop": [wait("b"), op("arrive", bar="a"), op("arrive", bar="c")]},
+        barriers={"a": {"count": 2}, "b": {"count": 1}, "c": {"count": 1}},
+    ),
+    "a fence in the loop between what is before and behind it": ring(
+        1, {"name": "all", "pre": [op("write", buf="C", idx_abs=0)], "loop": [op("proxy_fence")],
+            "post": [op("tma_store", buf="C", idx_abs=0), op("bulk_commit"), op("bulk_wait", n=0)]},
+        buffers={"C": {"bytes": 64}}, trips="N >= 1",
+    ),
+    "rounds of counters that start again": ring(
+        2, LOAD, consumer(*multiplied(), op("read", buf="C", idx_abs=0)), buffers={"C": {"slots": 3}},
+        phase_reset_every=4,
+    ),
     "other trips": ring(
         2, {"name": "load", "loop": [wait("empty", ph=-1), *copied()], "trip": "N+1"},
         {**consumer(*multiplied()), "post": [wait("full"), *multiplied()]},
