@@ -204,14 +204,18 @@ def _json(says: str = "print one JSON document that names its schema") -> Any:
     return _flag("--json", says)
 
 
-class Options:
+class Given:
+    """What a command was given."""
+
+    def __init__(self, **given: Any) -> None:
+        vars(self).update(given)
+
+
+class Options(Given):
     """Options that most commands have; shown after their own."""
 
     budget: float = _budget()
     json: bool = _json()
-
-    def __init__(self, **given: Any) -> None:
-        vars(self).update(given)
 
 
 class Explain(Options):
@@ -625,7 +629,7 @@ class SynthWgmma(Options):
     output: str | None = _output("write the JSON answer")
 
 
-class Synth:
+class Synth(Given):
     """Find descriptors and prove them.
 
     layoutalg synth tensormap problem.json -o plan.json
@@ -695,7 +699,7 @@ class Certify(Options):
     output: str | None = _output("write the certificate")
 
 
-class Checker:
+class Checker(Given):
     """The path of the stand-alone certificate checker, one folder that needs only numpy.
 
     layoutalg checker
