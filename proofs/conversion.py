@@ -34,6 +34,7 @@ from layoutalg.proofs.exchange import Choose, Exchange, Move, Take
 from layoutalg.proofs.listed_access import CHECK, UNCOUNTED
 from layoutalg.proofs.register_words import Lowering, Mixed
 from layoutalg.proofs.shuffle import ShufflePlan
+from layoutalg.targets.bank_counting import TURN_BYTES
 from layoutalg.targets.instruction_costs import InstructionCosts, instruction_costs
 from layoutalg.targets.registry import lookup
 from layoutalg.targets.target_model import model_of
@@ -41,8 +42,6 @@ from layoutalg.targets.target_model import model_of
 IntArray: TypeAlias = npt.NDArray[np.int64]
 MECHANISMS = ("nothing", "registers", "shuffles", "shared", "matrices", "cluster")
 MOST_CYCLES = 1e15
-LINE_BYTES = 128
-"""Bytes that all banks serve in one turn: the minimum over targets."""
 ELEMENT_BITS = (8, 16, 32, 64, 128)
 
 
@@ -453,7 +452,7 @@ def _turns(access: Access, source: Held, element_bits: int) -> int:
     if access.turns != UNCOUNTED:
         return access.turns
     elements = access.elements * int(np.count_nonzero(access.taking(source.lanes * source.warps)))
-    return max(1, elements * element_bits // 8 // LINE_BYTES)
+    return max(1, elements * element_bits // 8 // TURN_BYTES)
 
 
 def flat_layout(held: Held) -> LinearLayout | ListedLayout:

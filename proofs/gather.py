@@ -26,7 +26,6 @@ from layoutalg.proofs.certify import Certificate
 from layoutalg.proofs.certify.algebra import composition
 from layoutalg.proofs.conversion import (
     ELEMENT_BITS,
-    LINE_BYTES,
     Alternative,
     ConversionCost,
     Held,
@@ -37,6 +36,7 @@ from layoutalg.proofs.conversion import (
 from layoutalg.proofs.conversion_steps import WORD_BITS, SharedAccess
 from layoutalg.proofs.exchange import Take
 from layoutalg.proofs.listed_access import UNCOUNTED, counted_turns
+from layoutalg.targets.bank_counting import TURN_BYTES
 from layoutalg.targets.instruction_costs import InstructionCosts, instruction_costs
 from layoutalg.targets.registry import lookup
 
@@ -344,8 +344,8 @@ def counted_gather(
         store = stage.store
         live = int(np.count_nonzero(store.taking(index.lanes * index.warps)))
         accesses, barriers = store.count + index.registers, 1
-        least = -(-index.registers * index.warps * index.lanes * element_bits // 8 // LINE_BYTES)
-        stored = -(-live * store.elements * element_bits // 8 // LINE_BYTES)
+        least = -(-index.registers * index.warps * index.lanes * element_bits // 8 // TURN_BYTES)
+        stored = -(-live * store.elements * element_bits // 8 // TURN_BYTES)
         turns = (stored if store.turns == UNCOUNTED else store.turns) + (
             least if stage.turns == UNCOUNTED else stage.turns
         )

@@ -28,13 +28,19 @@ from layoutalg.targets.registry import lookup
 
 IntArray = npt.NDArray[np.int64]
 DWORD_BITS = 32
-SECTOR_BYTES = 32
+SECTOR_BYTES, LINE_BYTES = 32, 128
 """Of NVIDIA's."""
+VECTOR_BYTES = 16
+"""That the widest load or store of every target moves for each lane."""
 _GUIDE = Source("CUDA C++ Best Practices Guide", "13.0", "Coalesced Access to Global Memory")
 _PROFILER = Source("Nsight Compute, Profiling Guide", "2025.3", "Memory Tables, L1/TEX Cache: sectors and lines")
 _VL1D = Source("ROCm Compute Profiler", "2026 sources", "Vector L1 cache, cache access metrics: size of a cache line")
 _UNITS: Mapping[str, tuple[int, int, tuple[Source, ...]]] = MappingProxyType(
-    {"nvidia": (SECTOR_BYTES, 128, (_GUIDE, _PROFILER)), "gfx90a": (64, 64, (_VL1D,)), "gfx942": (128, 128, (_VL1D,))}
+    {
+        "nvidia": (SECTOR_BYTES, LINE_BYTES, (_GUIDE, _PROFILER)),
+        "gfx90a": (64, 64, (_VL1D,)),
+        "gfx942": (128, 128, (_VL1D,)),
+    }
 )
 """Bytes of a sector and of a line with their documents, by vendor or target."""
 _ABSENT = (

@@ -25,8 +25,6 @@ from layoutalg.targets.registry import lookup
 
 CHECK = Checker("LA978", "invalid pipeline costs")
 MOST_CYCLES = 1e6
-SETMAXNREG = range(24, 257, 8)
-"""Registers of a thread that ``setmaxnreg`` can state (PTX ISA 9.1, 9.7.19.5)."""
 
 
 @dataclass(frozen=True, slots=True)

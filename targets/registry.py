@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import Diagnostic, MalformedError, shown
 from layoutalg.targets.model import fact
+from layoutalg.targets.nvidia.registers import THREAD_REGISTERS
 
 
 @fact("LA374")
@@ -65,7 +66,7 @@ class Target:
     shared_kib: tuple[int, int] = (0, 0)
     threads: int = 0
     blocks: int = 0
-    registers: int = 255
+    registers: int = THREAD_REGISTERS
     file_kib: int = 0
     toolkit: str = ""
 
@@ -118,7 +119,7 @@ def _sm(
 ) -> Target:
     measured = (H200,) if capability == (9, 0) else ()
     return Target(
-        name, "nvidia", capability, measured, "PTX", 32, features, (kib - 1, kib), threads, blocks, 255, 0, toolkit
+        name, "nvidia", capability, measured, "PTX", 32, features, (kib - 1, kib), threads, blocks, toolkit=toolkit
     )
 
 

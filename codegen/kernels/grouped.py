@@ -18,7 +18,7 @@ from layoutalg.codegen.kernels import answer
 from layoutalg.codegen.kernels.answer import CHECK, PERSISTENT_GRID
 from layoutalg.codegen.kernels.arguments import ArrayArgument, Place
 from layoutalg.codegen.kernels.gemm import MOST_STEPS, Product, check_form, checked_types, operand, ordered
-from layoutalg.codegen.kernels.gemm_forms import GROUP_ROWS, LINE_BYTES, TIMES, Form, fitted
+from layoutalg.codegen.kernels.gemm_forms import GROUP_ROWS, TIMES, Form, fitted
 from layoutalg.codegen.kernels.ragged import AHEAD, REFUSED, TRIPS, ScheduledKernel, checked_tiles
 from layoutalg.codegen.kernels.ring import mover, tile_plan
 from layoutalg.codegen.kernels.schedule import HEADER_WORDS, schedule_kernel
@@ -30,6 +30,7 @@ from layoutalg.proofs.groups import tile_bound
 from layoutalg.proofs.tensor import Tensor
 from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
 from layoutalg.synth.tensormap import synthesize_tensormap
+from layoutalg.targets.global_memory import LINE_BYTES
 
 PANEL: Final = 64
 """Columns of a result in the span of a swizzle."""

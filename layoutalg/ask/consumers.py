@@ -34,12 +34,12 @@ from layoutalg.synth.named_accesses import Named, countable, lacking, lanes_text
 from layoutalg.synth.wgmma import OperandProblem
 from layoutalg.synth.wgmma.plan import find
 from layoutalg.synth.wgmma.refusal import refusal
+from layoutalg.targets.bank_counting import TURN_BYTES
 from layoutalg.targets.banks import AMD_RULES, Access, bank_model, nvidia_access
 from layoutalg.targets.consumers import head_of
 from layoutalg.targets.lds_rules import lds_name
 from layoutalg.targets.nvidia import wgmma
 from layoutalg.targets.nvidia.accesses import AccessForm, access_form, full_name
-from layoutalg.targets.nvidia.banks import BANKS, WORD_BYTES
 from layoutalg.targets.nvidia.tensormap import element_bytes
 from layoutalg.targets.registry import lookup
 from layoutalg.targets.target_model import Absent, model_of
@@ -195,7 +195,7 @@ def filled(target: str, places: IntArray, size: int, dimension: int) -> Served:
 
     If the turns of no store are known, none are counted and the text says so.
     """
-    least = -(-places.size * size // (BANKS * WORD_BYTES))
+    least = -(-places.size * size // TURN_BYTES)
     best, missing = None, ""
     for name in STORES[lookup(target).vendor]:
         answer = along(name, target, places, size, dimension)

@@ -28,6 +28,7 @@ from layoutalg.proofs.tensor import Tensor
 from layoutalg.synth.admission import admissible
 from layoutalg.synth.conversions import conversion
 from layoutalg.targets import banks
+from layoutalg.targets.bank_counting import TURN_BYTES
 from layoutalg.targets.global_memory import SECTOR_BYTES, touched
 from layoutalg.targets.instruction_costs import InstructionCosts, instruction_costs
 from layoutalg.targets.pipeline_costs import pipeline_costs
@@ -280,7 +281,7 @@ def _copied(asked: _Asked) -> MovementCost:
     if carrier == "tma":
         return MovementCost(accesses=1, sectors=sectors, barriers=1, smem_bytes=held + 8, cycles=cycles)
     copies = -(-x.size // (chunk_of(layout, x) * 32 * costs.warps))
-    turns = -(-x.size * bytes_ // 128)
+    turns = -(-x.size * bytes_ // TURN_BYTES)
     cycles += table.taken(0, 0, 0, max(turns, copies * costs.warps), costs.warps)
     return MovementCost(accesses=copies, turns=turns, sectors=sectors, barriers=1, smem_bytes=held, cycles=cycles)
 

@@ -23,7 +23,7 @@ from layoutalg.ground.solver import session, solve, whole
 from layoutalg.proofs.pipeline.document import LANES, MOST_SLOTS
 from layoutalg.synth.schedule.bounds import allowed, infeasible, pool, ring_bytes, serial, shared_bytes
 from layoutalg.synth.schedule.work import Dependence, Work, WorkOp
-from layoutalg.targets.pipeline_costs import SETMAXNREG
+from layoutalg.targets.nvidia.registers import SETMAXNREG, THREAD_REGISTERS
 
 STEPS: Final = 200_000_000
 """steps: of z3 for one question, by its own count, which does not depend on the machine"""
@@ -140,11 +140,11 @@ class _Question:
             held = role.registers + sum([self.when(inside[op.name], op.registers) for op in work.ops])
             eights = self.integer(SETMAXNREG[0] // SETMAXNREG.step)
             most = eights * SETMAXNREG.step
-            self.add(most <= SETMAXNREG[-1], held <= most, held < SETMAXNREG[-1])
+            self.add(most <= SETMAXNREG[-1], held <= most, held <= THREAD_REGISTERS)
             for op in values:
                 parts = [(value.name, value.result * alive[op.name, value.name]) for value in values]
                 taken = held + sum([self.when(inside[name], part) for name, part in parts])
-                self.implies(inside[op.name], taken <= most, taken < SETMAXNREG[-1])
+                self.implies(inside[op.name], taken <= most, taken <= THREAD_REGISTERS)
             total += role.warps * LANES * most
         self.add(total <= pool(work, target))
 
@@ -275,7 +275,7 @@ def _none(work: Work, target: str, ii: int, steps: int) -> Exception:
     if placed(work, target, ii, steps, registers=False) is not None:
         op = max(work.ops, key=lambda op: op.registers + op.result)
         each = op.registers + op.result
-        because = f"{op.name} takes {each} registers of each thread; a thread has at most {SETMAXNREG[-1] - 1}, "
+        because = f"{op.name} takes {each} registers of each thread; a thread has at most {THREAD_REGISTERS}, "
         because += f"the roles together {pool(work, target)}, and more are alive at one time"
         return infeasible(op.name, because, registers=each)
     if placed(work, target, ii, steps, most=MOST_BYTES) is not None:
