@@ -7,7 +7,7 @@ from functools import cache
 
 from layoutalg.proofs.pipeline.document import LANES, Pipeline, Role
 from layoutalg.proofs.pipeline.ops import MOST_BYTES
-from layoutalg.targets.nvidia.registers import SETMAXNREG, launch_registers
+from layoutalg.targets.nvidia.registers import SETMAXNREG
 from layoutalg.targets.registry import lookup
 from layoutalg.targets.target_model import LIMITS
 
@@ -84,7 +84,8 @@ def _registers(pipeline: Pipeline, target: str, has: Mapping[str, int]) -> Itera
                 names = ", ".join(dict.fromkeys(role.name for role in group))
                 warps = f"warps {first} to {first + WARPGROUP - 1}"
                 yield f"registers set by {names}; {warps} are no warpgroup that sets one number together"
-        launched = launch_registers(pipeline.threads)
+        launched = min(has["registers_per_block"] // pipeline.threads, SETMAXNREG[-1])
+        launched -= launched % SETMAXNREG.step
         asked = sum([role.warps * (role.registers or launched) for role in roles]) * has["lanes"]
         if asked > launched * pipeline.threads:
             told = f"{asked} registers after setmaxnreg; {pipeline.threads} threads start with {launched} each, "
