@@ -124,7 +124,7 @@ def launch_values(
 
 def checked_shape(shape: object, rank: int | None = None) -> tuple[int, ...]:
     """Return extents, each from 1 to 2^31 - 1, of an addressable array."""
-    if not isinstance(shape, Sequence) or isinstance(shape, str) or not shape:
+    if not isinstance(shape, (tuple, list)) or not shape:
         raise CHECK.malformed("shape", "must be a sequence of extents, outermost first", shape)
     found = tuple(CHECK.integer(extent, "shape", 1, MOST_EXTENT) for extent in shape)
     if rank is not None and len(found) != rank:
@@ -141,7 +141,7 @@ def checked_extents(shape: object, names: Sequence[str]) -> tuple[int, ...]:
         >>> checked_extents([16, 8], ("rows", "columns"))
         (16, 8)
     """
-    if not isinstance(shape, Sequence) or isinstance(shape, str) or len(shape) != len(names):
+    if not isinstance(shape, (tuple, list)) or len(shape) != len(names):
         raise CHECK.malformed("shape", f"must have {len(names)} extents: {', '.join(names)}", shape)
     return tuple([CHECK.integer(extent, "shape", 1, MOST_EXTENT) for extent in shape])
 
