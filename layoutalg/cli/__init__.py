@@ -28,6 +28,7 @@ from layoutalg.cli.answers import (
 )
 from layoutalg.cli.commands import command_line, options_of
 from layoutalg.cli.output import OutputError, flush, say_json, silence, tell
+from layoutalg.ground import clock
 from layoutalg.ground.lazy import door
 
 _run_of, _ = door(
@@ -95,8 +96,12 @@ def _run(argv: Sequence[str] | None) -> int:
     except SystemExit as stop:  # --help and bad usage
         return stop.code if isinstance(stop.code, int) else USAGE
     try:
-        run = cast(Callable[[Any], int], _run_of(found.run))
-        return run(options_of(found))
+        run, given = cast(Callable[[Any], int], _run_of(found.run)), options_of(found)
+        if not (about := getattr(given, "about", "")):
+            return run(given)
+        with clock.within(given.budget):
+            clock.check(about)
+            return run(given)
     except OutputError:
         raise
     except Exception as error:

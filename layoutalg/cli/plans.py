@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from layoutalg.cli import commands
+from layoutalg.cli import plan_options
 from layoutalg.cli.answers import (
     CERTIFICATES,
     ERROR_SCHEMA,
@@ -59,7 +59,7 @@ Solved: TypeAlias = TensorMapPlan | OperandPlan | Answer
 """The proved plan of a document, or the answer that says why there is none."""
 
 
-def run_synth_tensormap(given: commands.SynthTensormap) -> int:
+def run_synth_tensormap(given: plan_options.SynthTensormap) -> int:
     """Plan every problem in a file, or the problem given by a layout and a tensor; print the answers."""
 
     def stated() -> Documents:
@@ -78,7 +78,7 @@ def run_synth_tensormap(given: commands.SynthTensormap) -> int:
     return each(stated, given.json, given.budget, answer, given.output)
 
 
-def run_synth_wgmma(given: commands.SynthWgmma) -> int:
+def run_synth_wgmma(given: plan_options.SynthWgmma) -> int:
     """Find the descriptors of every operand in a file, or of a layout; print the answers."""
 
     def stated() -> Documents:
@@ -90,7 +90,7 @@ def run_synth_wgmma(given: commands.SynthWgmma) -> int:
     return each(stated, given.json, given.budget, _synthesized_operand, given.output)
 
 
-def run_validate(given: commands.Validate) -> int:
+def run_validate(given: plan_options.Validate) -> int:
     """Run every plan (or problem) in a file on the device or the simulator."""
 
     def answer(document: object) -> Answer:

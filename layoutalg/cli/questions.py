@@ -10,7 +10,7 @@ from typing import Any
 
 from layoutalg import ask, draw
 from layoutalg.ask.explanation import Explanation
-from layoutalg.cli import commands
+from layoutalg.cli import question_options
 from layoutalg.cli.answers import PROVED, REFUTED, UNKNOWN
 from layoutalg.cli.files import read_text
 from layoutalg.cli.inputs import as_options, read_subject, texts_of, written_in
@@ -59,34 +59,31 @@ COPIES = 24
 """Copies that are shown as text."""
 
 
-def run_explain(given: commands.Explain) -> int:
+def run_explain(given: question_options.Explain) -> int:
     """Explain a layout in notation, a descriptor in hexadecimal, or a document."""
-    with clock.within(given.budget):
-        if given.target not in TARGETS:
-            raise malformed("--target", f"must be one of {', '.join(TARGETS)}", given.target)
-        element = None
-        if given.dtype is not None:
-            read_dtype(Reader(given.dtype, "--dtype"), hardware.PLAIN_DTYPES)
-            element = given.dtype if given.dtype.isdecimal() else element_type(given.dtype).name
-        subject = read_subject(given.subject)
-        try:
-            found = ask.explain(subject.value, element, given.target, given.shape)
-        except (MalformedError, TargetRuleError) as error:
-            if subject.kind == "json" or error.diagnostic.code not in ILLEGAL:
-                raise
-            lines = (error.diagnostic.what, error.diagnostic.because)
-            found = Explanation("descriptor", (("illegal", lines),), {"illegal": list(lines)}, holds=False)
-        say_answer(found, given.json)
+    if given.target not in TARGETS:
+        raise malformed("--target", f"must be one of {', '.join(TARGETS)}", given.target)
+    element = None
+    if given.dtype is not None:
+        read_dtype(Reader(given.dtype, "--dtype"), hardware.PLAIN_DTYPES)
+        element = given.dtype if given.dtype.isdecimal() else element_type(given.dtype).name
+    subject = read_subject(given.subject)
+    try:
+        found = ask.explain(subject.value, element, given.target, given.shape)
+    except (MalformedError, TargetRuleError) as error:
+        if subject.kind == "json" or error.diagnostic.code not in ILLEGAL:
+            raise
+        lines = (error.diagnostic.what, error.diagnostic.because)
+        found = Explanation("descriptor", (("illegal", lines),), {"illegal": list(lines)}, holds=False)
+    say_answer(found, given.json)
     return PROVED if found.holds else REFUTED
 
 
-def run_suggest(given: commands.Suggest) -> int:
+def run_suggest(given: question_options.Suggest) -> int:
     """Print the layouts that serve every consumer, ranked and proved."""
-    with clock.within(given.budget):
-        clock.check("a question")
-        tensor = (given.tensor, given.stride, given.dtype)
-        found = ask.suggest(tensor, given.tile, given.consumers, given.target, fill=given.fill, seconds=given.budget)
-        say_answer(found, given.json)
+    tensor = (given.tensor, given.stride, given.dtype)
+    found = ask.suggest(tensor, given.tile, given.consumers, given.target, fill=given.fill, seconds=given.budget)
+    say_answer(found, given.json)
     return PROVED if len(found) else REFUTED
 
 
@@ -100,10 +97,9 @@ def _draw_and_say(found: Any, file: Any, as_json: bool, words: str | None = None
     say_answer(found, as_json, words)
 
 
-def run_banks(given: commands.Banks) -> int:
+def run_banks(given: question_options.Banks) -> int:
     """Print the bank turns of an access."""
-    with clock.within(given.budget), answer_file(given.picture) as file:
-        clock.check("a question")
+    with answer_file(given.picture) as file:
         words = [given.registers] if given.shared is None else [given.registers, given.shared]
         access, *shared = texts_of(words, ["registers", "shared"][: len(words)])
         with as_options(ARGUMENTS | {"shape": "--tile"}):
@@ -116,10 +112,9 @@ def run_banks(given: commands.Banks) -> int:
     return PROVED
 
 
-def run_transactions(given: commands.Transactions) -> int:
+def run_transactions(given: question_options.Transactions) -> int:
     """Print the sectors and lines of an access to global memory."""
-    with clock.within(given.budget), answer_file(given.picture) as file:
-        clock.check("a question")
+    with answer_file(given.picture) as file:
         registers, text = texts_of([given.registers, given.tensor], ["registers", "tensor"])
         if given.instruction is not None and given.access is not None:
             raise malformed("--access", "must be given once: after the tensor, or as an option", given.access)
@@ -138,10 +133,9 @@ def run_transactions(given: commands.Transactions) -> int:
     return PROVED
 
 
-def run_padding(given: commands.Padding) -> int:
+def run_padding(given: question_options.Padding) -> int:
     """Print the least padding of a form; the exit code is unknown unless it is proved least."""
-    with clock.within(given.budget), answer_file(given.picture) as file:
-        clock.check("a question")
+    with answer_file(given.picture) as file:
         accesses = _accesses(given.accesses)
         with as_options(ARGUMENTS | {"shape": "shape"}):
             found = padding(
@@ -152,10 +146,9 @@ def run_padding(given: commands.Padding) -> int:
     return PROVED if found.optimal else UNKNOWN
 
 
-def run_swizzle(given: commands.Swizzle) -> int:
+def run_swizzle(given: question_options.Swizzle) -> int:
     """Print the layout of a form with the fewest turns; the exit code is unknown unless that is proved."""
-    with clock.within(given.budget), answer_file(given.picture) as file:
-        clock.check("a question")
+    with answer_file(given.picture) as file:
         accesses = _accesses(given.accesses)
         with as_options(ARGUMENTS | {"shape": "--tile"}):
             found = swizzle(
@@ -166,7 +159,7 @@ def run_swizzle(given: commands.Swizzle) -> int:
     return PROVED if found.optimal else UNKNOWN
 
 
-def run_conversion(given: commands.Conversion) -> int:
+def run_conversion(given: question_options.Conversion) -> int:
     """Print the plan of a conversion between register layouts; write its kernel and picture if files are named."""
     with answer_file(given.kernel) as source, answer_file(given.picture) as file:
         first, second = texts_of([given.source, given.destination], ["source", "destination"])
@@ -182,21 +175,19 @@ def run_conversion(given: commands.Conversion) -> int:
     return UNKNOWN if isinstance(plan, Unknown) else PROVED
 
 
-def run_admissible(given: commands.Admissible) -> int:
+def run_admissible(given: question_options.Admissible) -> int:
     """Print whether an instruction can carry a layout, with the bits or the reason."""
-    with clock.within(given.budget):
-        clock.check("a question")
-        layout = _layout_in(given.layout, given.tile, given.dtype)
-        read = {name: option_value(name, text) for name, text in given.options or ()}
-        for name in TAKEN & read.keys():
-            raise malformed(f"--option {name}", f"must be given as --{TAKEN_AS.get(name, name)}, not as an option")
-        if isinstance(sizes := read.get("tensor"), list) and all(isinstance(extent, int) for extent in sizes):
-            read["tensor"] = (tuple(sizes), None, given.dtype)
-        found = admissible(
-            layout, given.consumer, given.target, given.dtype, tile=given.tile, align_bytes=given.align,
-            seconds=given.budget, **read,
-        )  # fmt: skip
-        return _answered(found, given.json)
+    layout = _layout_in(given.layout, given.tile, given.dtype)
+    read = {name: option_value(name, text) for name, text in given.options or ()}
+    for name in TAKEN & read.keys():
+        raise malformed(f"--option {name}", f"must be given as --{TAKEN_AS.get(name, name)}, not as an option")
+    if isinstance(sizes := read.get("tensor"), list) and all(isinstance(extent, int) for extent in sizes):
+        read["tensor"] = (tuple(sizes), None, given.dtype)
+    found = admissible(
+        layout, given.consumer, given.target, given.dtype, tile=given.tile, align_bytes=given.align,
+        seconds=given.budget, **read,
+    )  # fmt: skip
+    return _answered(found, given.json)
 
 
 def option_value(name: str, text: str) -> Any:
@@ -221,13 +212,11 @@ def option_value(name: str, text: str) -> Any:
     return text
 
 
-def run_factorise(given: commands.Factorise) -> int:
+def run_factorise(given: question_options.Factorise) -> int:
     """Print the part of a layout that a descriptor carries and the shuffles for the rest."""
-    with clock.within(given.budget):
-        clock.check("a question")
-        layout = _layout_in(given.layout, None, given.dtype)
-        found = factorise(layout, given.consumer, given.target, given.dtype, warps=given.warps, seconds=given.budget)
-        return _answered(found, given.json)
+    layout = _layout_in(given.layout, None, given.dtype)
+    found = factorise(layout, given.consumer, given.target, given.dtype, warps=given.warps, seconds=given.budget)
+    return _answered(found, given.json)
 
 
 def _layout_in(argument: str, tile: tuple[int, ...] | None, dtype: str | None) -> object:
@@ -243,19 +232,16 @@ def _answered(found: Any, as_json: bool) -> int:
     return UNKNOWN if isinstance(found, Unknown) else PROVED if found else REFUTED
 
 
-def run_diagnose(given: commands.Diagnose) -> int:
+def run_diagnose(given: question_options.Diagnose) -> int:
     """Print the fields and broken rules of 128 bytes or a driver call's arguments."""
-    with clock.within(given.budget):
-        clock.check("a question")
-        found = diagnose(read_subject(given.map).value, given.target)
-        say_answer(found, given.json)
+    found = diagnose(read_subject(given.map).value, given.target)
+    say_answer(found, given.json)
     return PROVED if found.accepted else REFUTED
 
 
-def run_ragged(given: commands.Ragged) -> int:
+def run_ragged(given: question_options.Ragged) -> int:
     """Print the maps of a ragged tensor, and the copies of the groups that are given."""
-    with clock.within(given.budget), answer_file(given.picture) as file, answer_file(given.kernel) as source:
-        clock.check("a question")
+    with answer_file(given.picture) as file, answer_file(given.kernel) as source:
         smem = written_in(read_subject(given.shared).text("shared", "must be layout notation"), None, given.dtype)
         with as_options(ARGUMENTS | {"sizes": "--sizes", "groups": "--sizes", "multiple": "--multiple"}):
             tensor = tensor_of((given.tensor, given.stride, given.dtype), smem)
@@ -300,7 +286,7 @@ def _copied(found: RaggedFamily) -> list[str]:
     return lines + [f"  ... {len(copies) - COPIES} more copies"] * (len(copies) > COPIES)
 
 
-def run_tune(given: commands.Tune) -> int:
+def run_tune(given: question_options.Tune) -> int:
     """Print the choices that should be fastest, measured if there is a function for it."""
     m, n, k = given.shape
     with clock.within(given.budget), as_options(ARGUMENTS | {"top": "--top", "dtype": "--dtype"}):
@@ -323,7 +309,7 @@ def run_tune(given: commands.Tune) -> int:
     return PROVED
 
 
-def run_campaign(given: commands.Campaign) -> int:
+def run_campaign(given: question_options.Campaign) -> int:
     """Run random cases and print those that go wrong; a campaign that the time limit cut is undecided."""
     if ":" not in given.name and given.name not in CAMPAIGNS:
         raise malformed("NAME", f"must be {', '.join(CAMPAIGNS)} or MODULE:FUNCTION", given.name)
