@@ -36,13 +36,12 @@ from layoutalg.proofs.register_words import Lowering, Mixed
 from layoutalg.proofs.shuffle import ShufflePlan
 from layoutalg.targets.bank_counting import TURN_BYTES
 from layoutalg.targets.instruction_costs import InstructionCosts, instruction_costs
-from layoutalg.targets.registry import lookup
+from layoutalg.targets.registry import asked_bits, lookup
 from layoutalg.targets.target_model import model_of
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 MECHANISMS = ("nothing", "registers", "shuffles", "shared", "matrices", "cluster")
 MOST_CYCLES = 1e15
-ELEMENT_BITS = (8, 16, 32, 64, 128)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,8 +205,7 @@ class ConversionPlan(
     def _validate(self) -> None:
         CHECK.choice(self.mechanism, "mechanism", MECHANISMS)
         lookup(self.target)
-        if self.element_bits not in ELEMENT_BITS:
-            raise CHECK.malformed("element_bits", "must be 8, 16, 32, 64 or 128", self.element_bits)
+        asked_bits(CHECK, self.element_bits)
         if (self.source.lanes, self.source.warps) != (self.destination.lanes, self.destination.warps):
             raise CHECK.malformed("destination", "must have the lanes and warps of the source", self.destination.warps)
         if self.blocks < 1 or self.source.warps % self.blocks:

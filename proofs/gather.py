@@ -25,7 +25,6 @@ from layoutalg.ground.record import Record
 from layoutalg.proofs.certify import Certificate
 from layoutalg.proofs.certify.algebra import composition
 from layoutalg.proofs.conversion import (
-    ELEMENT_BITS,
     Alternative,
     ConversionCost,
     Held,
@@ -38,7 +37,7 @@ from layoutalg.proofs.exchange import Take
 from layoutalg.proofs.listed_access import UNCOUNTED, counted_turns
 from layoutalg.targets.bank_counting import TURN_BYTES
 from layoutalg.targets.instruction_costs import InstructionCosts, instruction_costs
-from layoutalg.targets.registry import lookup
+from layoutalg.targets.registry import asked_bits, lookup
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 CHECK = Checker("LA935", "invalid gather or gather plan")
@@ -123,8 +122,7 @@ class GatherPlan(
                 "mechanism", f"must be one of {', '.join(MECHANISMS)}, the last with a stage", self.mechanism
             )
         lookup(self.target)
-        if self.element_bits not in ELEMENT_BITS:
-            raise CHECK.malformed("element_bits", "must be 8, 16, 32, 64 or 128", self.element_bits)
+        asked_bits(CHECK, self.element_bits)
         if (self.source.lanes, self.source.warps) != (self.index.lanes, self.index.warps):
             raise CHECK.malformed("index", "must have the lanes and warps of the source", self.index.warps)
         if self.axis not in dict(self.tensor):

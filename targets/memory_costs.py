@@ -7,18 +7,15 @@ The numbers are data: ``memory_costs.json`` says of each target on which chip, w
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from math import log2
-from pathlib import Path
 from typing import Literal
 
 from layoutalg.ground.check import Checker
-from layoutalg.ground.errors import Diagnostic, RepresentabilityError
 from layoutalg.ground.record import Record
-from layoutalg.targets.registry import lookup
+from layoutalg.targets.registry import entry_of, stored
 
 CHECK = Checker("LA941", "invalid memory costs")
 WAYS = ("vector", "bulk", "box")
@@ -96,8 +93,7 @@ class MemoryCosts(Record, code="LA941"):
 
 @functools.cache
 def _table() -> Mapping[str, MemoryCosts]:
-    text = Path(__file__).with_suffix(".json").read_text(encoding="utf-8")
-    return {target: MemoryCosts(**entry) for target, entry in json.loads(text).items()}
+    return {target: MemoryCosts(**entry) for target, entry in stored(__file__).items()}
 
 
 def memory_costs(target: str) -> MemoryCosts:
@@ -109,8 +105,4 @@ def memory_costs(target: str) -> MemoryCosts:
         >>> memory_costs("sm_90a").chip
         'NVIDIA H200'
     """
-    lookup(target)
-    if target not in _table():
-        because = f"known are those of {', '.join(_table())}"
-        raise RepresentabilityError(Diagnostic("LA942", "no memory costs are known", (target,), because))
-    return _table()[target]
+    return entry_of(_table(), target, "LA942", "no memory costs are known")

@@ -11,17 +11,14 @@ References: CUDA C++ Programming Guide, throughput of arithmetic instructions, c
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import ceil
-from pathlib import Path
 from typing import Literal
 
 from layoutalg.ground.check import Checker
-from layoutalg.ground.errors import Diagnostic, RepresentabilityError
 from layoutalg.ground.record import Record
-from layoutalg.targets.registry import lookup
+from layoutalg.targets.registry import entry_of, stored
 
 CHECK = Checker("LA978", "invalid pipeline costs")
 MOST_CYCLES = 1e6
@@ -111,8 +108,7 @@ class PipelineCosts(Record, code="LA978"):
 
 @functools.cache
 def _table() -> Mapping[str, PipelineCosts]:
-    text = Path(__file__).with_suffix(".json").read_text(encoding="utf-8")
-    return {target: PipelineCosts(**entry) for target, entry in json.loads(text).items()}
+    return {target: PipelineCosts(**entry) for target, entry in stored(__file__).items()}
 
 
 def pipeline_costs(target: str) -> PipelineCosts:
@@ -124,8 +120,4 @@ def pipeline_costs(target: str) -> PipelineCosts:
         >>> pipeline_costs("sm_90a").evidence in ("measured", "estimate")
         True
     """
-    lookup(target)
-    if target not in _table():
-        because = f"known are those of {', '.join(_table())}"
-        raise RepresentabilityError(Diagnostic("LA979", "no pipeline costs are known", (target,), because))
-    return _table()[target]
+    return entry_of(_table(), target, "LA979", "no pipeline costs are known")

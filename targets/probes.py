@@ -7,14 +7,12 @@ relies on the behaviour is refused.
 from __future__ import annotations
 
 import functools
-import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from layoutalg.ground.check import Checker
 from layoutalg.ground.record import Record
-from layoutalg.targets.registry import lookup
+from layoutalg.targets.registry import lookup, stored
 
 CHECK = Checker("LA891", "invalid record of a probe")
 
@@ -60,6 +58,4 @@ def clip_probe(target: str) -> ClipProbe | None:
 
 @functools.cache
 def _probes() -> dict[str, dict[str, dict[str, Any]]]:
-    text = Path(__file__).with_suffix(".json").read_text(encoding="utf-8")
-    found: dict[str, dict[str, dict[str, Any]]] = json.loads(text)
-    return found
+    return stored(__file__)

@@ -11,16 +11,13 @@ as in the programming guide. ``benchmarks/device.py roofs`` measures all but the
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from layoutalg.ground.check import Checker
-from layoutalg.ground.errors import Diagnostic, RepresentabilityError
 from layoutalg.ground.record import Record
 from layoutalg.targets.memory_costs import memory_costs
-from layoutalg.targets.registry import lookup
+from layoutalg.targets.registry import entry_of, stored
 
 CHECK = Checker("LA885", "invalid roofs of a chip")
 
@@ -72,9 +69,8 @@ class Roofs(Record, code="LA885"):
 
 @functools.cache
 def _table() -> Mapping[str, Roofs]:
-    text = Path(__file__).with_suffix(".json").read_text(encoding="utf-8")
     found = {}
-    for target, entry in json.loads(text).items():
+    for target, entry in stored(__file__).items():
         memory, cycles = memory_costs(target), 1e-3 * entry["clock_mhz"]  # of a nanosecond
         found[target] = Roofs(**entry, hbm_bytes=round(max(memory.vector) / cycles, 1))
     return found
@@ -85,8 +81,4 @@ def roofs(target: str) -> Roofs:
 
     Raises: RepresentabilityError: LA979: none are known.
     """
-    lookup(target)
-    if target not in _table():
-        because = f"known are those of {', '.join(_table())}"
-        raise RepresentabilityError(Diagnostic("LA979", "no rates are known", (target,), because))
-    return _table()[target]
+    return entry_of(_table(), target, "LA979", "no rates are known")

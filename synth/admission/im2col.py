@@ -8,7 +8,7 @@ If no convolution is given, one that has a map for every grid is used: an input 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from layoutalg.ground.refusal import Broken
 from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs import certify
 from layoutalg.proofs.admission import Admission, Refused
+from layoutalg.proofs.certify.certificate import Certificate
 from layoutalg.proofs.im2col import ConvolutionPlan, ConvolutionProblem
 from layoutalg.proofs.im2col.meaning import table
 from layoutalg.proofs.tensor import Tensor, tensor_of
@@ -59,13 +60,8 @@ def find_im2col(request: Request) -> Admission:
     if len(request.extents) != 2:
         raise CHECK.malformed("layout", "must map (pixel, channel)", request.extents)
     request.without_problem("use consumer 'tma' for boxes")
-    if not lookup(request.target).has_tensor_maps:
-        return request.refused(Broken("NO_TMA", f"{request.target} has no tensor maps"))
-    if request.dtype.tensormap is None:
-        return Unknown(f"rule ARCH_ATOM: {request.dtype.note}", ("dtype",))
-    if not lookup(request.target).measured:
-        because = f"no {request.target} device was measured; the behaviour of its copy engine is unknown"
-        return Unknown(because, ("target",))
+    if (unknown := no_engine(request)) is not None:
+        return unknown
     problem = _problem(request)
     cuts = columns(request.offsets, request.element_bytes, request.align_bytes)
     if isinstance(cuts, Broken):
@@ -73,6 +69,25 @@ def find_im2col(request: Request) -> Admission:
         return request.refused(cuts, repairs=lambda: (*aligned, *_dense(request, problem)))
     plan = _planned(problem, cuts, _stores(request))
     return _admitted(request, plan) if isinstance(plan, ConvolutionPlan) else _broken(request, problem, cuts, plan)
+
+
+def no_engine(request: Request) -> Admission | None:
+    """Return the answer where no copy engine, or not its behaviour, is known; None where it is."""
+    found = lookup(request.target)
+    if not found.has_tensor_maps:
+        return request.refused(Broken("NO_TMA", f"{request.target} has no tensor maps"))
+    if request.dtype.tensormap is None:
+        return Unknown(f"rule ARCH_ATOM: {request.dtype.note}", ("dtype",))
+    because = f"no {request.target} device was measured; the behaviour of its copy engine is unknown"
+    return None if found.measured else Unknown(because, ("target",))
+
+
+def certified(request: Request, plan: object, writer: Callable[[], Certificate]) -> Admission:
+    """Admit by a measured plan if its certificate can be written."""
+    try:
+        return request.admitted(plan, writer(), "measured")
+    except BudgetError as error:
+        return Unknown(f"a plan was proved, but {error.diagnostic.because}", ("planner", "certificate"))
 
 
 def _stores(request: Request) -> bool:
@@ -128,11 +143,7 @@ def _of_stores(problem: ConvolutionProblem, tm: Im2colMap) -> Iterator[Violation
 
 def _admitted(request: Request, plan: ConvolutionPlan) -> Admission:
     claim = f"{len(plan.issues)} im2col copies place the tile as requested"
-    try:
-        seal = certify.same_tables(table(plan), request.offsets, claim)
-    except BudgetError as error:
-        return Unknown(f"a plan was proved, but {error.diagnostic.because}", ("planner", "certificate"))
-    return request.admitted(plan, seal, "measured")
+    return certified(request, plan, lambda: certify.same_tables(table(plan), request.offsets, claim))
 
 
 def _broken(request: Request, problem: ConvolutionProblem, cuts: list[Cut], found: tuple[Violation, ...]) -> Refused:
