@@ -61,19 +61,12 @@ class SharedAccess(Checked):
 
 @dataclass(frozen=True, slots=True)
 class Trace(Checked):
-    """The result of a traced run on the CPU.
+    """The result of a traced run on the CPU."""
 
-    Args:
-        fault: As returned by ``hostsim.run``.
-        accesses: The instructions in the order of their first lane.
-        arch: The kernel's target.
-        why: Where the fault was: thread, block and byte, or where the threads wait; empty without a fault.
-    """
-
-    fault: int
-    accesses: tuple[SharedAccess, ...]
-    arch: str
-    why: str = ""
+    fault: int  # as returned by ``hostsim.run``
+    accesses: tuple[SharedAccess, ...]  # the instructions in the order of their first lane
+    arch: str  # the kernel's target
+    why: str = ""  # where the fault was: thread, block and byte, or where the threads wait; empty without a fault
 
     def turns(self, target: str | None = None) -> int:
         """Return the turns of all accesses together, by default on the kernel's own target."""

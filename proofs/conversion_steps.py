@@ -38,19 +38,14 @@ class Read(LaneRead, code="LA930", step="read"):
     After the step, word w of thread t is word ``taken[w]`` of lane ``threads(t) xor lanes[w]`` of the thread's warp,
     where ``threads`` is linear with one column per bit of t.
 
-    Args:
-        threads: Per thread bit, its column of the source lane.
-        lanes: Per word, the constant XORed into the source lane.
-        taken: Per word, the source word.
-
     Example:
         >>> Read((0, 2), (1, 1), (0, 0)).shuffles(4), Read((1, 2), (0, 1), (0, 1)).shuffles(4)
         (2, 1)
     """
 
-    threads: tuple[int, ...]
-    lanes: tuple[int, ...]
-    taken: tuple[int, ...]
+    threads: tuple[int, ...]  # per thread bit, its column of the source lane
+    lanes: tuple[int, ...]  # per word, the constant XORed into the source lane
+    taken: tuple[int, ...]  # per word, the source word
 
     def _validate(self) -> None:
         if len(self.lanes) != len(self.taken):

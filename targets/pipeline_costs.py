@@ -28,27 +28,6 @@ MOST_CYCLES = 1e6
 class PipelineCosts(Record, code="LA978"):
     """Cycles of an SM, and what it does in a cycle.
 
-    Args:
-        chip: The chip.
-        date: When the numbers were found.
-        evidence: ``"measured"``, or ``"estimate"``.
-        method: How they were found.
-        load_latency: From a TMA load to its barrier, without the parts below.
-        load_latency_per_kib: For each KiB.
-        load_latency_per_issue: For the second of several copies.
-        load_occupancy: Of the copy engine by one copy, at least.
-        load_occupancy_per_kib: For each KiB.
-        store_latency: From a TMA store until its source is read.
-        store_latency_per_kib: For each KiB.
-        mma_latency: From the end of the last ``wgmma`` on the tensor cores to its result.
-        macs: Multiplications a cycle by element type.
-        arrive: From an arrival to the completion of a phase.
-        wait: From there until the waiting warp goes on.
-        float_lanes: Additions and multiplications of ``f32`` a cycle.
-        compare_lanes: Maxima a cycle.
-        convert_lanes: Conversions from ``f32`` a cycle.
-        sfu_lanes: Exponentials a cycle.
-
     Example:
         >>> costs = pipeline_costs("sm_90a")
         >>> costs.mma(64, 256, 64, "bf16")[0], costs.load(32) <= costs.load(32, issues=2) < costs.load(64, issues=2)
@@ -56,24 +35,24 @@ class PipelineCosts(Record, code="LA978"):
     """
 
     chip: str
-    date: str
-    evidence: Literal["measured", "estimate"]
-    method: str
-    load_latency: float
-    load_latency_per_kib: float
-    load_latency_per_issue: float
-    load_occupancy: float
-    load_occupancy_per_kib: float
-    store_latency: float
-    store_latency_per_kib: float
-    mma_latency: float
-    macs: Mapping[str, int] = field(hash=False)
-    arrive: float
-    wait: float
-    float_lanes: int
-    compare_lanes: int
-    convert_lanes: int
-    sfu_lanes: int
+    date: str  # when the numbers were found
+    evidence: Literal["measured", "estimate"]  # ``"measured"``, or ``"estimate"``
+    method: str  # how they were found
+    load_latency: float  # from a TMA load to its barrier, without the parts below
+    load_latency_per_kib: float  # for each KiB
+    load_latency_per_issue: float  # for the second of several copies
+    load_occupancy: float  # of the copy engine by one copy, at least
+    load_occupancy_per_kib: float  # for each KiB
+    store_latency: float  # from a TMA store until its source is read
+    store_latency_per_kib: float  # for each KiB
+    mma_latency: float  # from the end of the last ``wgmma`` on the tensor cores to its result
+    macs: Mapping[str, int] = field(hash=False)  # multiplications a cycle by element type
+    arrive: float  # from an arrival to the completion of a phase
+    wait: float  # from there until the waiting warp goes on
+    float_lanes: int  # additions and multiplications of ``f32`` a cycle
+    compare_lanes: int  # maxima a cycle
+    convert_lanes: int  # conversions from ``f32`` a cycle
+    sfu_lanes: int  # exponentials a cycle
 
     def _validate(self) -> None:
         for name in self.__slots__:

@@ -26,33 +26,21 @@ CHECK = Checker("LA885", "invalid roofs of a chip")
 class Roofs(Record, code="LA885"):
     """What a chip does in a cycle.
 
-    Args:
-        chip: The chip.
-        assumed: Numbers that no record has: they rank candidates and do not predict times.
-        units: Multiprocessors.
-        clock_mhz: Cycles in a microsecond.
-        hbm_bytes: Bytes from or to memory, by the whole chip.
-        l2_bytes: Bytes from or to the L2 cache, by the whole chip.
-        shared_bytes: Bytes from or to shared memory, by one multiprocessor.
-        issues: Instructions of a warp, by one multiprocessor.
-        copied_bytes: Bytes, in whole lines of the L2 cache, that the copies of one multiprocessor load.
-        step: Cycles that a step of multiplications takes beside multiplying and crossing barriers.
-
     Example:
         >>> roofs("sm_90a").units
         132
     """
 
     chip: str
-    assumed: tuple[str, ...]
-    units: int
-    clock_mhz: float
-    hbm_bytes: float
-    l2_bytes: float
-    shared_bytes: float
-    issues: float
-    copied_bytes: float
-    step: float
+    assumed: tuple[str, ...]  # numbers that no record has: they rank candidates and do not predict times
+    units: int  # multiprocessors
+    clock_mhz: float  # cycles in a microsecond
+    hbm_bytes: float  # bytes from or to memory, by the whole chip
+    l2_bytes: float  # bytes from or to the L2 cache, by the whole chip
+    shared_bytes: float  # bytes from or to shared memory, by one multiprocessor
+    issues: float  # instructions of a warp, by one multiprocessor
+    copied_bytes: float  # bytes, in whole lines of the L2 cache, that the copies of one multiprocessor load
+    step: float  # cycles that a step of multiplications takes beside multiplying and crossing barriers
 
     @property
     def evidence(self) -> str:

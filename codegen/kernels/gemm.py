@@ -426,25 +426,15 @@ const int group = tile / {whole} * {together}, rest = tile % {whole};
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """What the text of a product is made of.
+    """What the text of a product is made of."""
 
-    Args:
-        name: Kernel symbol.
-        form: The form.
-        plans: Copies of A, B and D.
-        a: Descriptors of A.
-        b: Descriptors of B.
-        counts: Tiles in M (of all blocks of a cluster), in N, and steps in K of a block.
-        result: Type of D.
-    """
-
-    name: str
+    name: str  # kernel symbol
     form: Form
-    plans: Mapping[str, TensorMapPlan]
-    a: OperandPlan
-    b: OperandPlan
-    counts: tuple[int, int, int]
-    result: str
+    plans: Mapping[str, TensorMapPlan]  # copies of A, B and D
+    a: OperandPlan  # descriptors of A
+    b: OperandPlan  # descriptors of B
+    counts: tuple[int, int, int]  # tiles in M (of all blocks of a cluster), in N, and steps in K of a block
+    result: str  # type of D
 
     def program(self) -> Program:
         """Return the program."""

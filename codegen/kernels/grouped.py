@@ -247,13 +247,9 @@ def _box(shape: tuple[int, int], dtype: str, rows: int, columns: int, target: st
 
 @dataclass(frozen=True, slots=True)
 class _Grouped(Product):
-    """What the text of a product of groups is made of; ``counts`` begins with the tiles of the schedule at most.
+    """What the text of a product of groups is made of; ``counts`` begins with the tiles of the schedule at most."""
 
-    Args:
-        rests: Copies of the last rows of a group.
-    """
-
-    rests: tuple[TensorMapPlan, ...]
+    rests: tuple[TensorMapPlan, ...]  # copies of the last rows of a group
 
     def program(self) -> Program:
         """Return the program: that of a product, with tiles from a schedule."""

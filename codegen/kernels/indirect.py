@@ -98,22 +98,14 @@ def index_list(name: str, count: int, size: int = 4, written: bool = False) -> A
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """How threads of a block share rows of vectors.
+    """How threads of a block share rows of vectors."""
 
-    Args:
-        width: Threads of a row, a power of two.
-        each: Vectors of a thread.
-        parts: Blocks' parts of a row.
-        vectors: Vectors of a row.
-        threads: Threads of a block.
-        unit: C expression of the number of a block's part, if it has several.
-    """
-
-    width: int
-    each: int
-    parts: int
-    vectors: int
-    threads: int = field(default=THREADS, repr=False)
+    width: int  # threads of a row, a power of two
+    each: int  # vectors of a thread
+    parts: int  # blocks' parts of a row
+    vectors: int  # vectors of a row
+    threads: int = field(default=THREADS, repr=False)  # threads of a block
+    # C expression of the number of a block's part, if it has several
     unit: str = field(default="blockIdx.x", repr=False)
 
     @classmethod

@@ -85,18 +85,12 @@ class Served:
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A tile in shared memory.
+    """A tile in shared memory."""
 
-    Args:
-        layout: Matrix coordinates to element offsets.
-        places: Byte address of every element.
-        dtype: Element type of the tensor.
-        digits: The (extent, element stride) digits of each dimension and the name of the hardware's swizzle, if known.
-    """
-
-    layout: Any
-    places: IntArray
-    dtype: str
+    layout: Any  # matrix coordinates to element offsets
+    places: IntArray  # byte address of every element
+    dtype: str  # element type of the tensor
+    # the (extent, element stride) digits of each dimension and the name of the hardware's swizzle, if known
     digits: tuple[tuple[Flat, Flat], str] | None = None
 
 

@@ -343,18 +343,12 @@ def viewed(op: str, args: tuple[Any, ...], array: IntArray, fill: int) -> IntArr
 
 
 class Operation(NamedTuple):
-    """What an operation takes.
+    """What an operation takes."""
 
-    Args:
-        names: Names of its arguments.
-        arity: Number of operands; -1 for one or more.
-        tiers: Where operands may be.
-        read: Checks the arguments and returns them in canonical form.
-    """
-
-    names: tuple[str, ...]
-    arity: int
-    tiers: tuple[str, ...]
+    names: tuple[str, ...]  # names of its arguments
+    arity: int  # number of operands; -1 for one or more
+    tiers: tuple[str, ...]  # where operands may be
+    # checks the arguments and returns them in canonical form
     read: Callable[[str, tuple[Kind, ...], tuple[Any, ...]], tuple[Any, ...]]
 
 

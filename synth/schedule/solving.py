@@ -49,23 +49,14 @@ class Placed:
 
 @dataclass(slots=True)
 class _Question:
-    """A question about a work at an II, with its unknowns.
-
-    Args:
-        work: The work.
-        ii: The initiation interval.
-        asked: The session.
-        starts: By op.
-        roles: The number of the role of each op, one unknown for a team.
-        depths: Slots by ring.
-    """
+    """A question about a work at an II, with its unknowns."""
 
     work: Work
-    ii: int
-    asked: Any = field(default_factory=session)
-    starts: dict[str, Any] = field(default_factory=dict)
-    roles: dict[str, Any] = field(default_factory=dict)
-    depths: dict[str, Any] = field(default_factory=dict)
+    ii: int  # the initiation interval
+    asked: Any = field(default_factory=session)  # the session
+    starts: dict[str, Any] = field(default_factory=dict)  # by op
+    roles: dict[str, Any] = field(default_factory=dict)  # the number of the role of each op, one unknown for a team
+    depths: dict[str, Any] = field(default_factory=dict)  # slots by ring
 
     def __post_init__(self) -> None:
         self.starts = {op.name: self.integer(0) for op in self.work.ops}

@@ -32,19 +32,12 @@ NODES = 20_000
 
 @dataclass(frozen=True)
 class Case:
-    """One swizzle, with the consumers' conditions on digits under it.
+    """One swizzle, with the consumers' conditions on digits under it."""
 
-    Args:
-        swizzle: Its name.
-        xor: (bits, base, shift) on byte addresses.
-        at: Digits with a fixed byte-address bit.
-        after: Pairs of digits; the second must directly follow the first.
-    """
-
-    swizzle: str
-    xor: Xor
-    at: Mapping[Digit, int] = field(default_factory=dict, hash=False)
-    after: tuple[tuple[Digit, Digit], ...] = ()
+    swizzle: str  # its name
+    xor: Xor  # (bits, base, shift) on byte addresses
+    at: Mapping[Digit, int] = field(default_factory=dict, hash=False)  # digits with a fixed byte-address bit
+    after: tuple[tuple[Digit, Digit], ...] = ()  # pairs of digits; the second must directly follow the first
 
     @property
     def span(self) -> int:

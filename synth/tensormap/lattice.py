@@ -40,17 +40,11 @@ CHOICES = 1 << 11
 
 @dataclass(frozen=True, slots=True)
 class Pitches:
-    """The integer points ``point + sum of z * basis`` with ``f . g >= 0`` for every f of ``least``.
+    """The integer points ``point + sum of z * basis`` with ``f . g >= 0`` for every f of ``least``."""
 
-    Args:
-        point: One solution of the equations so far.
-        basis: Independent directions.
-        least: Forms that must be non-negative.
-    """
-
-    point: tuple[int, ...]
-    basis: tuple[tuple[int, ...], ...]
-    least: tuple[tuple[int, ...], ...] = ()
+    point: tuple[int, ...]  # one solution of the equations so far
+    basis: tuple[tuple[int, ...], ...]  # independent directions
+    least: tuple[tuple[int, ...], ...] = ()  # forms that must be non-negative
 
     def meeting(self, form: Sequence[int], value: int, modulus: int = 0) -> Pitches | None:
         """Return the points with ``form . g = value`` (modulo ``modulus`` unless 0); None if there are none.
