@@ -25,23 +25,14 @@ _KINDS = ("load", "store", "ldmatrix", "stmatrix")
 
 @dataclass(frozen=True, slots=True)
 class SharedAccess(Checked):
-    """One instruction of one warp or wave.
+    """One instruction of one warp or wave."""
 
-    Args:
-        kind: ``"load"``, ``"store"``, ``"ldmatrix"`` or ``"stmatrix"``.
-        size_bytes: Bytes per lane; for matrix instructions, 16 per matrix.
-        block: The block.
-        warp: The warp of the block.
-        place: Number of the access in the text.
-        byte_addresses: Byte offset of each lane, None for inactive lanes.
-    """
-
-    kind: str
-    size_bytes: int
+    kind: str  # ``"load"``, ``"store"``, ``"ldmatrix"`` or ``"stmatrix"``
+    size_bytes: int  # bytes per lane; for matrix instructions, 16 per matrix
     block: int
-    warp: int
-    place: int
-    byte_addresses: tuple[int | None, ...]
+    warp: int  # the warp of the block
+    place: int  # number of the access in the text
+    byte_addresses: tuple[int | None, ...]  # byte offset of each lane, None for inactive lanes
 
     def instruction(self, target: str) -> str:
         """Return the instruction's name on a target: ``"ld.shared.v4.b32"``, ``"ds_read_b64"``, ..."""

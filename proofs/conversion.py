@@ -46,21 +46,15 @@ MOST_CYCLES = 1e15
 
 @dataclass(frozen=True, slots=True)
 class Held(Checked, code="LA930"):
-    """A register layout: the element at each place (register, lane, warp).
+    """A register layout: the element at each place (register, lane, warp)."""
 
-    Args:
-        layout: From the axes register, lane, warp, in this order, to one axis, the packed element; None with a table.
-        table: The elements [warp][lane][register] of a layout that is not linear.
-        registers: Elements per thread.
-        lanes: Lanes of a warp.
-        warps: Number of warps.
-    """
-
+    # from the axes register, lane, warp, in this order, to one axis, the packed element; None with a table
     layout: LinearLayout | None
+    # the elements [warp][lane][register] of a layout that is not linear
     table: tuple[tuple[tuple[int, ...], ...], ...] | None
-    registers: int
-    lanes: int
-    warps: int
+    registers: int  # elements per thread
+    lanes: int  # lanes of a warp
+    warps: int  # number of warps
 
     def _validate(self) -> None:
         if (self.layout is None) == (self.table is None):
@@ -129,23 +123,14 @@ class ConversionCost(Record, code="LA930"):
 
 @dataclass(frozen=True, slots=True)
 class Alternative(Record, code="LA930", json="mechanism because smem_bytes cost"):
-    """A mechanism that was considered, and why it was or was not chosen.
+    """A mechanism that was considered, and why it was or was not chosen."""
 
-    Args:
-        mechanism: Its name.
-        because: Why it was rejected, or that it was chosen.
-        cost: Its cost; None if it cannot do the conversion.
-        smem_bytes: Shared memory it needs.
-        steps: Its steps; empty if it cannot do the conversion or there is nothing to do.
-        least: As in the plan.
-    """
-
-    mechanism: str
-    because: str
-    cost: ConversionCost | None = None
-    smem_bytes: int = 0
-    steps: tuple[Step, ...] = ()
-    least: bool = field(default=False, repr=False)
+    mechanism: str  # its name
+    because: str  # why it was rejected, or that it was chosen
+    cost: ConversionCost | None = None  # its cost; None if it cannot do the conversion
+    smem_bytes: int = 0  # shared memory it needs
+    steps: tuple[Step, ...] = ()  # its steps; empty if it cannot do the conversion or there is nothing to do
+    least: bool = field(default=False, repr=False)  # as in the plan
 
     @property
     def cycles(self) -> float:

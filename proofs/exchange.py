@@ -196,19 +196,15 @@ Step: TypeAlias = Choose | Exchange | Move | Rename
 class Take(Record, code="LA930", step="take"):
     """Replaces the thread's elements by a selection of them, the same in all threads.
 
-    Args:
-        registers: For each element after the step, its number before; elements may be dropped or repeated.
-        packed: Elements per word before.
-        repacked: Elements per word after.
-
     Example:
         >>> Take((1, 0), 2, 2).parts(0), Take((1, 0), 2, 2).permutes, Take((2, 3, 0, 1), 2, 2).permutes
         (((0, 1), (0, 0)), 1, 0)
     """
 
+    # for each element after the step, its number before; elements may be dropped or repeated
     registers: tuple[int, ...]
-    packed: int
-    repacked: int
+    packed: int  # elements per word before
+    repacked: int  # elements per word after
 
     def _validate(self) -> None:
         if min(self.packed, self.repacked) < 1 or min(self.registers, default=-1) < 0:

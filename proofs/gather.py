@@ -50,23 +50,14 @@ MOST = 1 << 22
 
 @dataclass(frozen=True, slots=True)
 class Stage(Record, code="LA935"):
-    """The source in shared memory.
+    """The source in shared memory."""
 
-    Args:
-        registers: The source registers in store order.
-        store: The stores.
-        load: The instruction that loads an element.
-        turns: Turns of the loads if all lanes have the same index; -1 if the bank model is unknown.
-        smem_bytes: Bytes of shared memory.
-        barrier: ``"warp"`` if every warp loads only what it stored, otherwise ``"block"``.
-    """
-
-    registers: tuple[int, ...]
-    store: SharedAccess
-    load: str
-    turns: int
-    smem_bytes: int
-    barrier: str
+    registers: tuple[int, ...]  # the source registers in store order
+    store: SharedAccess  # the stores
+    load: str  # the instruction that loads an element
+    turns: int  # turns of the loads if all lanes have the same index; -1 if the bank model is unknown
+    smem_bytes: int  # bytes of shared memory
+    barrier: str  # ``"warp"`` if every warp loads only what it stored, otherwise ``"block"``
 
     def _validate(self) -> None:
         if self.barrier not in ("warp", "block"):

@@ -106,15 +106,10 @@ def _turns(target: str, instruction: str, addresses: tuple[int | None, ...]) -> 
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Costs on one target.
-
-    Args:
-        target: The target.
-        warps: Warps of a block, for copies that belong to no thread.
-    """
+    """Costs on one target."""
 
     target: str
-    warps: int
+    warps: int  # warps of a block, for copies that belong to no thread
 
     def of(self, each: Term | Node, kinds: tuple[Kind, ...], kind: Kind) -> MovementCost | None:
         """Return the cost of an operation alone; None if no code for it is known."""

@@ -47,24 +47,15 @@ class Case:
 
 @dataclass(frozen=True)
 class Question:
-    """The question where to put the digits of a tile, for one direction of the chunks.
+    """The question where to put the digits of a tile, for one direction of the chunks."""
 
-    Args:
-        box: The tile.
-        inner: The dimension of the chunks.
-        cases: The swizzles that no consumer excludes.
-        accesses: The instructions whose turns count and whose addresses digits describe.
-        fixed: Lower bound on the turns of the other instructions.
-        copies: Copies by TMA: 0, 1 or 2.
-        strides: Global element strides of the two dimensions; they decide which digits continue each other.
-    """
-
-    box: Box
-    inner: int
-    cases: tuple[Case, ...]
-    accesses: tuple[Access, ...]
-    fixed: int
-    copies: int
+    box: Box  # the tile
+    inner: int  # the dimension of the chunks
+    cases: tuple[Case, ...]  # the swizzles that no consumer excludes
+    accesses: tuple[Access, ...]  # the instructions whose turns count and whose addresses digits describe
+    fixed: int  # lower bound on the turns of the other instructions
+    copies: int  # copies by TMA: 0, 1 or 2
+    # global element strides of the two dimensions; they decide which digits continue each other
     strides: tuple[int, int]
 
     @cached_property
