@@ -58,21 +58,13 @@ BASE_ALIGN_BYTES = 256
 
 @dataclass(frozen=True, slots=True)
 class Kind(Checked, code="LA995"):
-    """What a value is.
+    """What a value is."""
 
-    Args:
-        shape: Its extents, outermost first.
-        dtype: Its element type.
-        tier: ``"registers"``, ``"shared"`` or ``"global"``.
-        layout: Where its elements are: ``proofs.movement.layouts``.
-        align_bytes: Alignment of the base address of memory.
-    """
-
-    shape: tuple[int, ...]
-    dtype: str
-    tier: str
-    layout: Table
-    align_bytes: int = 1
+    shape: tuple[int, ...]  # its extents, outermost first
+    dtype: str  # its element type
+    tier: str  # ``"registers"``, ``"shared"`` or ``"global"``
+    layout: Table  # where its elements are: ``proofs.movement.layouts``
+    align_bytes: int = 1  # alignment of the base address of memory
 
     def _validate(self) -> None:
         CHECK.choice(self.tier, "tier", TIERS)

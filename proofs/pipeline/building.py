@@ -18,20 +18,14 @@ from layoutalg.proofs.pipeline.transfers import DRAINS, FILLS, Route, Transfer
 
 @dataclass(eq=False, slots=True)
 class RoleBuilder:
-    """A role under construction.
+    """A role under construction."""
 
-    Args:
-        name: Its name.
-        trip: Its loop runs N + this many times.
-        sums: Its accumulators in registers, read behind the loop.
-    """
-
-    name: str
-    trip: int = 0
+    name: str  # its name
+    trip: int = 0  # its loop runs N + this many times
     pre: list[Op] = field(default_factory=list)
     loop: list[Op] = field(default_factory=list)
     post: list[Op] = field(default_factory=list)
-    sums: list[str] = field(default_factory=list)
+    sums: list[str] = field(default_factory=list)  # its accumulators in registers, read behind the loop
 
     def add(self, into: str) -> None:
         """Let the multiplies that were started last add to accumulators, which are zero before the loop."""

@@ -43,27 +43,17 @@ TARGET, ALIGN_BYTES = "sm_90a", 1024
 
 @dataclass(frozen=True)
 class Request:
-    """A layout that a consumer is to carry.
+    """A layout that a consumer is to carry."""
 
-    Args:
-        layout: A layout of any family, as parsed.
-        consumer: Name of the instruction.
-        target: Architecture.
-        dtype: Element type, with its own name (``e4m3``, not the bytes it travels as).
-        extents: Tile extents, outermost first; empty for a layout of registers.
-        align_bytes: Alignment of the tile's base in shared memory.
-        options: Further options: ``registers``, ``tensor``, ``major``, ...
-        problem: The problem statement, if one was given instead of a layout.
-    """
-
-    layout: Any = field(hash=False)
-    consumer: str
-    target: str
-    dtype: ElementType
-    extents: tuple[int, ...]
-    align_bytes: int
+    layout: Any = field(hash=False)  # a layout of any family, as parsed
+    consumer: str  # name of the instruction
+    target: str  # architecture
+    dtype: ElementType  # element type, with its own name (``e4m3``, not the bytes it travels as)
+    extents: tuple[int, ...]  # tile extents, outermost first; empty for a layout of registers
+    align_bytes: int  # alignment of the tile's base in shared memory
+    # further options: ``registers``, ``tensor``, ``major``, ...
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    problem: Any = field(default=None, hash=False)
+    problem: Any = field(default=None, hash=False)  # the problem statement, if one was given instead of a layout
 
     @property
     def element_bytes(self) -> int:
