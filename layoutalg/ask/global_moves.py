@@ -42,17 +42,18 @@ Origin: TypeAlias = "Sequence[int | tuple[int, int]] | None"
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question: arguments as for ``layoutalg.transactions``."""
+    """A question: arguments as for ``layoutalg.transactions``, and the elements from the base to the tensor's first."""
 
     registers: Any
     tensor: Any
     instruction: str | None
     target: str
-    element_bits: int | str | None
-    origin: Any
-    tile: Any
-    lanes: Any
-    warps: Any
+    element_bits: int | str | None = None
+    origin: Any = None
+    tile: Any = None
+    lanes: Any = None
+    warps: Any = None
+    first: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ def placed(asked: Asked) -> Placed:
     )
     if reach * bits >= REACH:
         raise CHECK.malformed("tensor", f"must have elements within {REACH // 8} bytes of its base", reach * bits // 8)
-    starts, inside = np.zeros_like(parts[0]), np.ones(parts[0].shape, dtype=bool)
+    starts, inside = np.full_like(parts[0], asked.first), np.ones(parts[0].shape, dtype=bool)
     for part, at, modulus, extent, stride in zip(parts, origin, moduli, source.shape, source.strides, strict=True):
         starts = starts + (part + at) * stride
         if not modulus:
@@ -243,7 +244,9 @@ def _misfit(groups: list[Group], access: GlobalAccess, found: Placed, asked: Ask
     loose = [aligned_runs(columns, found.bits, access.bits, found.bits) for _, columns, _ in groups]
     if None not in loose:
         at, where = _misaligned(groups, [each for each in loose if each is not None], access, found)
-        what = f"{access.name} would access a misaligned address: the device faults"
+        nvidia = lookup(asked.target).vendor == "nvidia"
+        effect = "the device faults" if nvidia else "in alignment mode DWORD it moves other bytes"
+        what = f"{access.name} would access a misaligned address: {effect}"
         return AdmissibilityError(Diagnostic("LA984", what, (where,), at, None, repairs))
     first = ", ".join(str(int(column[0]) // 8) for _, columns, _ in groups[:1] for column in columns[:4])
     because = (

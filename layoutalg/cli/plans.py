@@ -35,7 +35,7 @@ from layoutalg.proofs.symbolic import SymbolicPlan, SymbolicProblem, prove
 from layoutalg.proofs.symbolic.plan import SCHEMA as SYMBOLIC_SCHEMA
 from layoutalg.proofs.symbolic.problem import is_symbolic
 from layoutalg.proofs.tensor import tensor_of
-from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem, check
+from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProbe, TensorMapProblem, check
 from layoutalg.proofs.tensormap.plan import SCHEMA as PLAN_SCHEMA
 from layoutalg.proofs.tensormap.problem import SCHEMA
 from layoutalg.proofs.wgmma import OperandPlan, OperandProblem
@@ -45,9 +45,9 @@ from layoutalg.synth import (
     InadmissibleError,
     InadmissibleOperandError,
     synthesize_symbolic,
-    synthesize_tensormap,
     synthesize_wgmma,
 )
+from layoutalg.synth.tensormap.probe import plan_or_probe
 from layoutalg.synth.tensormap.refusal import SCHEMA as REFUSAL_SCHEMA
 from layoutalg.synth.wgmma.refusal import SCHEMA as OPERAND_REFUSAL
 from layoutalg.targets.nvidia.tensormap import element_bytes
@@ -113,7 +113,7 @@ def _notation(argument: str) -> str:
 def _synthesized(document: object, seconds: float, documented_only: bool = False) -> Answer:
     if not is_symbolic(document):
         given = _object(document)
-        return _planned(lambda: synthesize_tensormap(given, seconds=seconds, documented_only=documented_only))
+        return _planned(lambda: plan_or_probe(given, seconds=seconds, documented_only=documented_only))
     if documented_only:
         raise malformed("/global/shape", "must be numbers with --documented-only", "names")
     problem = SymbolicProblem.from_json(document)
@@ -125,7 +125,7 @@ def _synthesized_operand(document: object) -> Answer:
     return _planned(lambda: synthesize_wgmma(given))
 
 
-def _planned(find: Callable[[], TensorMapPlan | SymbolicPlan | OperandPlan]) -> Answer:
+def _planned(find: Callable[[], TensorMapPlan | TensorMapProbe | SymbolicPlan | OperandPlan]) -> Answer:
     """The plan found, or the answer that says why there is none."""
     try:
         plan = find()
@@ -133,7 +133,7 @@ def _planned(find: Callable[[], TensorMapPlan | SymbolicPlan | OperandPlan]) -> 
         return error.to_json(), [f"inadmissible  {error}"], REFUTED
     except BudgetError as error:
         return failed(error)[0], [f"unknown       {error}"], UNKNOWN
-    return plan.to_json(), str(plan).split("\n"), PROVED
+    return plan.to_json(), str(plan).split("\n"), UNKNOWN if isinstance(plan, TensorMapProbe) else PROVED
 
 
 def solved(document: object, seconds: float, documented_only: bool = False) -> Solved:
