@@ -114,12 +114,17 @@ class ArrayKernel(Checked):
 def launch_values(
     maps: Sequence[bytes], addresses: Sequence[int], blocks: int, status: Place | None
 ) -> tuple[list[bytes], Place]:
-    """Return maps at their addresses, and the array for a status word of each block, by default a new one."""
-    if status is None:
-        status = np.zeros(blocks, dtype=np.int32)
-    words = ArrayArgument("status", (blocks,), STATUS_BYTES, STATUS_BYTES, written=True)
-    checked_places((words,), {"status": status})
-    return [place_map(raw, address) for raw, address in zip(maps, addresses, strict=True)], status
+    """Return maps at their addresses, and the array for a status word of each block."""
+    placed = [place_map(raw, address) for raw, address in zip(maps, addresses, strict=True)]
+    return placed, status_words(blocks, status)
+
+
+def status_words(blocks: int, status: Place | None) -> Place:
+    """Return the array for a status word of each block, by default a new one."""
+    words = np.zeros(blocks, dtype=np.int32) if status is None else status
+    stated = ArrayArgument("status", (blocks,), STATUS_BYTES, STATUS_BYTES, written=True)
+    checked_places((stated,), {"status": words})
+    return words
 
 
 def checked_shape(shape: object, rank: int | None = None) -> tuple[int, ...]:

@@ -8,10 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
 from layoutalg.codegen.kernel import KernelSource
-from layoutalg.codegen.kernels.answer import CHECK, PERSISTENT_GRID, STATUS_BYTES
+from layoutalg.codegen.kernels.answer import CHECK, PERSISTENT_GRID, status_words
 from layoutalg.codegen.kernels.arguments import ArrayArgument, Place, checked_places
 from layoutalg.codegen.kernels.vectors import PLAIN_LOOP, CopyLoop
 from layoutalg.codegen.launch import place_map
@@ -84,11 +82,7 @@ class IndirectKernel(Checked):
             if count != self.blocks:
                 raise CHECK.malformed("blocks", f"must be {self.blocks} or left out: it is not persistent", count)
             return found
-        words = np.zeros(count, dtype=np.int32) if status is None else status
-        checked_places(
-            (ArrayArgument("status", (count,), STATUS_BYTES, STATUS_BYTES, written=True),), {"status": words}
-        )
-        return [*found, count, words]
+        return [*found, count, status_words(count, status)]
 
 
 def index_list(name: str, count: int, size: int = 4, written: bool = False) -> ArrayArgument:

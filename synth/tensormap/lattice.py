@@ -172,12 +172,8 @@ class Pitches:
     ) -> Iterator[tuple[int, ...]]:
         """Yield points that meet ``self.least``, adding 1, -1 or 0 times each move, last move first.
 
+        Moves are directions scaled by their steps; ``least`` bounds every pitch that can reach it, ``most`` the forms.
         A branch is pruned as soon as the remaining moves can no longer make a form non-negative.
-
-        Args:
-            moves: Directions, already scaled by their steps.
-            least: Lower bound on every pitch that can reach it.
-            most: Upper bound on the forms.
         """
         top = [sum(map(abs, column)) for column in zip(self.point, *moves, strict=True)]
         bounded = [] if least is None else [at for at, end in enumerate(top) if end >= least]

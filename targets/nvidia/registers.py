@@ -2,7 +2,7 @@
 
 Main statements: two limits differ by one. An instruction names one of 255 registers, which bounds what a thread *uses*
 and what ptxas states as a kernel's count. Registers are *allocated* in units of 8 for each thread, so that a thread of
-255 owns 256; ``setmaxnreg``, which states what a warp owns, takes 256 too (ptxas of CUDA 13.0 compiles
+255 owns 256; ``setmaxnreg``, which states what a warp owns, takes 256 too (NVRTC 13.5 compiles
 ``setmaxnreg.inc`` with 256 into kernels whose count is 255).
 
 References: CCCL ``cuda::arch_traits`` (registers per thread, per block); CUDA occupancy calculator (unit: 256
