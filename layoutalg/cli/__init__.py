@@ -28,14 +28,13 @@ from layoutalg.cli.answers import (
 )
 from layoutalg.cli.commands import command_line, options_of
 from layoutalg.cli.output import OutputError, flush, say_json, silence, tell
-from layoutalg.ground import clock
 from layoutalg.ground.lazy import door
 
 _run_of, _ = door(
     __name__,
     {
         "layoutalg.cli.questions": "run_explain run_suggest run_banks run_transactions run_padding run_swizzle "
-        "run_ragged run_conversion run_admissible run_factorise run_diagnose run_tune run_campaign",
+        "run_ragged run_conversion run_admissible run_factorise run_diagnose",
         "layoutalg.cli.layouts": "run_equivalent run_compose run_logical_divide run_inverse run_convert",
         "layoutalg.cli.plans": "run_synth_tensormap run_synth_wgmma run_validate",
         "layoutalg.cli.checks": "run_check run_checker run_verify",
@@ -43,6 +42,7 @@ _run_of, _ = door(
         "layoutalg.cli.writing": "run_draw run_emit",
         "layoutalg.cli.indirect": "run_routing run_paged run_gather",
         "layoutalg.cli.schemas": "run_schema",
+        "layoutalg.cli.search": "run_tune run_campaign",
         "layoutalg.cli.demo": "run_demo",
     },
 )
@@ -96,12 +96,8 @@ def _run(argv: Sequence[str] | None) -> int:
     except SystemExit as stop:  # --help and bad usage
         return stop.code if isinstance(stop.code, int) else USAGE
     try:
-        run, given = cast(Callable[[Any], int], _run_of(found.run)), options_of(found)
-        if not (about := getattr(given, "about", "")):
-            return run(given)
-        with clock.within(given.budget):
-            clock.check(about)
-            return run(given)
+        run = cast(Callable[[Any], int], _run_of(found.run))
+        return run(options_of(found))
     except OutputError:
         raise
     except Exception as error:

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from layoutalg.cli import plan_options
+from layoutalg.cli import commands
 from layoutalg.cli.answers import PROVED, REFUTED, VERDICT_SCHEMA, schema_of
 from layoutalg.cli.inputs import layout_of, read_subject, texts_of
 from layoutalg.cli.output import answer_file, put_into, say, say_json
@@ -31,7 +31,7 @@ FALSE = "LA427"
 """Error code of a claim that the checker refutes."""
 
 
-def run_certify(given: plan_options.Certify) -> int:
+def run_certify(given: commands.Certify) -> int:
     """Print a certificate, or write it to a file."""
     try:
         with clock.within(given.budget):
@@ -51,7 +51,7 @@ def run_certify(given: plan_options.Certify) -> int:
     return REFUTED if made.kind.startswith("no-") or made.kind == "inequality" else PROVED
 
 
-def _arguments(given: plan_options.Certify, least: int, most: int, what: str) -> Sequence[str]:
+def _arguments(given: commands.Certify, least: int, most: int, what: str) -> Sequence[str]:
     """Return the positional arguments after checking their number."""
     if not least <= len(given.of) <= most:
         raise malformed("arguments", f"must be {what}", len(given.of))
@@ -75,15 +75,15 @@ def _layouts(arguments: Sequence[str]) -> list[Any]:
     return [layout_of(text) for text in texts]
 
 
-def _equality(given: plan_options.Certify) -> Certificate:
+def _equality(given: commands.Certify) -> Certificate:
     return certify.equality(*_layouts(_arguments(given, 2, 2, "two layouts")))
 
 
-def _composition(given: plan_options.Certify) -> Certificate:
+def _composition(given: commands.Certify) -> Certificate:
     return certify.composition(*_layouts(_arguments(given, 2, 3, "two layouts and optionally their composition")))
 
 
-def _inverse(given: plan_options.Certify) -> Certificate:
+def _inverse(given: commands.Certify) -> Certificate:
     layouts = _layouts(_arguments(given, 1, 2, "a layout and optionally its inverse"))
     return certify.inverse(*layouts, side=given.side, codomain=given.codomain)
 
@@ -96,7 +96,7 @@ def _document(name: str, what: str, *schemas: str) -> Any:
     return document
 
 
-def _plan(given: plan_options.Certify) -> Certificate:
+def _plan(given: commands.Certify) -> Certificate:
     what = "a TensorMap plan or problem"
     document = _document(*_arguments(given, 1, 1, what), what, PROBLEM_SCHEMA, MAP_PLANS)
     found = solved(document, given.budget)
@@ -106,7 +106,7 @@ def _plan(given: plan_options.Certify) -> Certificate:
     return certify.no_plan(TensorMapProblem.from_json(document))
 
 
-def _operand(given: plan_options.Certify) -> Certificate:
+def _operand(given: commands.Certify) -> Certificate:
     what = "a wgmma operand plan or problem"
     document = _document(*_arguments(given, 1, 1, what), what, OPERAND_PROBLEMS, OPERAND_PLANS)
     found = solved(document, given.budget)
@@ -122,21 +122,21 @@ def _refused_problem(document: object, problems: str, found: Any) -> None:
         raise malformed("document", "must be a valid plan", json.dumps(found[0]))
 
 
-def _handoff(given: plan_options.Certify) -> Certificate:
+def _handoff(given: commands.Certify) -> Certificate:
     first, second = _arguments(given, 2, 2, "a TensorMap plan and a wgmma operand plan")
     copy = TensorMapPlan.from_json(_document(first, "a TensorMap plan", MAP_PLANS))
     consumer = OperandPlan.from_json(_document(second, "a wgmma operand plan", OPERAND_PLANS))
     return certify.handoff(copy, operand_view(copy.problem, consumer.problem.operand, consumer.major), consumer)
 
 
-def _banks(given: plan_options.Certify) -> Certificate:
+def _banks(given: commands.Certify) -> Certificate:
     target, operation, addresses = _arguments(given, 3, 3, "a target, an instruction and a layout of byte addresses")
     (text,) = texts_of([addresses], ["a layout"])
     stated_bits(8, text, argument="the layout of byte addresses")
     return certify.bank_turns(target, operation, layout_of(text))
 
 
-def _pipeline(given: plan_options.Certify) -> Certificate:
+def _pipeline(given: commands.Certify) -> Certificate:
     (name,) = _arguments(given, 1, 1, "a pipeline")
     verdict = pipeline.verify(_document(name, "a pipeline", PIPELINES))
     if isinstance(verdict, pipeline.Proved):
@@ -147,7 +147,7 @@ def _pipeline(given: plan_options.Certify) -> Certificate:
     raise AdmissibilityError(Diagnostic(FALSE, "the claim does not hold", (name,), what))
 
 
-CLAIMS: dict[str, Callable[[plan_options.Certify], Certificate]] = {
+CLAIMS: dict[str, Callable[[commands.Certify], Certificate]] = {
     "equality": _equality,
     "composition": _composition,
     "inverse": _inverse,

@@ -10,7 +10,7 @@ import json
 import os
 from pathlib import Path
 
-from layoutalg.cli import plan_options
+from layoutalg.cli import commands
 from layoutalg.cli.answers import (
     CERTIFICATES,
     PROVED,
@@ -31,7 +31,7 @@ from layoutalg.proofs import checker, pipeline
 EMITTED = "layoutalg/emitted/1"
 
 
-def run_check(given: plan_options.Check) -> int:
+def run_check(given: commands.Check) -> int:
     """Check the certificate, plans or refusals in a file, or in every JSON file below a folder."""
     if given.file != "-" and os.path.isdir(given.file.replace("\0", "")):
         return _check_folder(given)
@@ -53,7 +53,7 @@ def run_check(given: plan_options.Check) -> int:
     return code
 
 
-def run_verify(given: plan_options.Verify) -> int:
+def run_verify(given: commands.Verify) -> int:
     """Verify the pipelines in a file, or the kernel whose TTGIR it has."""
 
     def stated() -> Documents:
@@ -69,7 +69,7 @@ def run_verify(given: plan_options.Verify) -> int:
     return each(stated, given.json, given.budget, answer)
 
 
-def _check_plan(document: object, given: plan_options.Check) -> Answer:
+def _check_plan(document: object, given: commands.Check) -> Answer:
     from layoutalg.cli.plans import checked
 
     return checked(document, given.documented_only)
@@ -101,7 +101,7 @@ def _check_certificate(certificate: object, name: str) -> Answer:
     return result | {"reason": told, "tried": ["checker"]}, lines, code
 
 
-def _check_folder(given: plan_options.Check) -> int:
+def _check_folder(given: commands.Check) -> int:
     """Print one line, or one JSON list entry, per document below a folder."""
     worst, results = PROVED, []
     paths = checker.files(given.file)
@@ -118,7 +118,7 @@ def _check_folder(given: plan_options.Check) -> int:
     return worst
 
 
-def _check_file(path: str, given: plan_options.Check) -> list[tuple[Result, str, int]]:
+def _check_file(path: str, given: commands.Check) -> list[tuple[Result, str, int]]:
     """The answers to the documents of one file, each with its line."""
     try:
         with clock.within(given.budget):
@@ -153,7 +153,7 @@ def _in_a_line(path: str, answer: Answer) -> tuple[Result, str, int]:
     return result, f"{word:<10} {ascii(path)[1:-1]}: {told}", code
 
 
-def run_checker(given: plan_options.Checker) -> int:
+def run_checker(given: commands.Checker) -> int:
     """Print the path of the stand-alone checker, or copy its folder."""
     source = Path(checker.__file__).parent
     texts = {path.name: path.read_text(encoding="utf-8") for path in sorted(source.glob("*.py"))}

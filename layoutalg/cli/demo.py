@@ -13,14 +13,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from layoutalg.cli import plan_options
+from layoutalg.cli import commands
 from layoutalg.cli.answers import PROVED, REFUTED, exit_code
 from layoutalg.cli.files import read_document
 from layoutalg.cli.output import Steps, say, say_json
 from layoutalg.codegen.compile import to_cubin
 from layoutalg.codegen.cuda import load_kernel, store_kernel
 from layoutalg.codegen.launch import device as gpu
-from layoutalg.codegen.validate import ValidationReport, validate
+from layoutalg.codegen.validation import ValidationReport, validate
 from layoutalg.ground import clock
 from layoutalg.ground.document import Reader
 from layoutalg.ground.errors import LayoutError, MalformedError, MissingExtraError
@@ -139,7 +139,7 @@ def _consume(row: Row, plan: TensorMapPlan, node: Reader) -> None:
     row.consumer = f"{view.problem.operand} {found.major} x{len(found.tiles)}"
 
 
-def run_demo(given: plan_options.Demo) -> int:
+def run_demo(given: commands.Demo) -> int:
     """Run the collection; print the table, its legend and remarks."""
     reader = Reader(read_document(str(TILES) if given.file is None else given.file))
     reader.keys(("schema", "tiles"))

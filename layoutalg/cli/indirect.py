@@ -6,14 +6,14 @@ from pathlib import Path
 
 import numpy as np
 
-from layoutalg.cli import layout_options
+from layoutalg.cli import commands
 from layoutalg.cli.answers import PROVED, UNKNOWN
 from layoutalg.cli.files import read_document, refused
 from layoutalg.cli.inputs import as_options, texts_of
 from layoutalg.cli.output import answer_file, put_into, say_answer
 from layoutalg.codegen.gather import gather_registers_kernel
 from layoutalg.codegen.indirect import paged, routing
-from layoutalg.ground import limits
+from layoutalg.ground import clock, limits
 from layoutalg.ground.document import load_json, malformed
 from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.dtypes import stated_bits
@@ -45,33 +45,35 @@ def _indices(name: str) -> object:
         raise refused("cannot read the array", name, str(error)) from None
 
 
-def run_routing(given: layout_options.Routing) -> int:
+def run_routing(given: commands.Routing) -> int:
     """Print where the rows of tokens go, after checking their certificate."""
-    local = None if given.local is None else (given.local[0], given.local[-1])
-    found = routing(_indices(given.ids), given.experts, given.block, local)
-    found.certificate  # noqa: B018 - raises if the lists are not what they claim
-    say_answer(found, given.json)
+    with clock.within(given.budget):
+        local = None if given.local is None else (given.local[0], given.local[-1])
+        found = routing(_indices(given.ids), given.experts, given.block, local)
+        found.certificate  # noqa: B018 - raises if the lists are not what they claim
+        say_answer(found, given.json)
     return PROVED
 
 
-def run_paged(given: layout_options.Paged) -> int:
+def run_paged(given: commands.Paged) -> int:
     """Print where the bytes of a paged sequence are, after checking their certificate."""
-    size, heads, dim, element = given.page
-    found = paged(
-        _indices(given.table), size, heads, dim, element, given.layout, given.seq_len, given.pages, given.stride
-    )
-    found.certificate  # noqa: B018 - raises if the bytes are not what they claim
-    say_answer(found, given.json)
+    with clock.within(given.budget):
+        size, heads, dim, element = given.page
+        found = paged(
+            _indices(given.table), size, heads, dim, element, given.layout, given.seq_len, given.pages, given.stride
+        )
+        found.certificate  # noqa: B018 - raises if the bytes are not what they claim
+        say_answer(found, given.json)
     return PROVED
 
 
-def run_gather(given: layout_options.Gather) -> int:
+def run_gather(given: commands.Gather) -> int:
     """Print the plan of a gather of registers, or the ranking of the ways for given indices, the plan's among them."""
     if given.source is None and (given.indices is None or given.kernel is not None):
         raise malformed("source", "must be given, except for --indices without --emit", None)
     if given.source is not None and given.axis is None:
         raise malformed("--axis", "must be given: the axis along which indices select", None)
-    with answer_file(given.kernel) as file, as_options(GATHERED):
+    with clock.within(given.budget), answer_file(given.kernel) as file, as_options(GATHERED):
         plan = None if given.source is None else _planned(given)
         if isinstance(plan, Unknown):
             say_answer(plan, given.json)
@@ -91,7 +93,7 @@ def run_gather(given: layout_options.Gather) -> int:
     return PROVED
 
 
-def _planned(given: layout_options.Gather) -> GatherPlan | Unknown:
+def _planned(given: commands.Gather) -> GatherPlan | Unknown:
     """The plan of a gather of registers."""
     words = [each for each in (given.source, given.index) if each is not None]
     first, *rest = texts_of(words, ["source", "index"][: len(words)])

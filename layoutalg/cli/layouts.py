@@ -8,10 +8,11 @@ from layoutalg import convert
 from layoutalg.bridges.composition import compose, logical_divide
 from layoutalg.bridges.equal import equivalent
 from layoutalg.bridges.inverse import left_inverse, right_inverse
-from layoutalg.cli import layout_options
+from layoutalg.cli import commands
 from layoutalg.cli.answers import PROVED, REFUTED, UNKNOWN
 from layoutalg.cli.inputs import layout_of, read_subject
 from layoutalg.cli.output import say, say_answer, say_json
+from layoutalg.ground import clock
 from layoutalg.ground.document import malformed
 from layoutalg.ground.layout import Layout, read
 from layoutalg.ground.listed import ListedLayout
@@ -44,25 +45,31 @@ def _read(*arguments: str, shape: tuple[int, ...] | None = None) -> list[Any]:
     ]
 
 
-def run_equivalent(given: layout_options.Equivalent) -> int:
+def run_equivalent(given: commands.Equivalent) -> int:
     """Print whether two layouts are the same function."""
-    found = equivalent(*_read(given.f, given.g, shape=given.shape))
+    with clock.within(given.budget):
+        clock.check("equality of two layouts")
+        found = equivalent(*_read(given.f, given.g, shape=given.shape))
     say_answer(found, given.json)
     return UNKNOWN if isinstance(found, Unknown) else REFUTED if isinstance(found, Refuted) else PROVED
 
 
-def run_compose(given: layout_options.Compose) -> int:
+def run_compose(given: commands.Compose) -> int:
     """Print one layout after another."""
-    return _told(compose(*_read(given.outer, given.inner), widen=given.widen), given.json)
+    with clock.within(given.budget):
+        clock.check("a composition")
+        return _told(compose(*_read(given.outer, given.inner), widen=given.widen), given.json)
 
 
-def run_logical_divide(given: layout_options.LogicalDivide) -> int:
+def run_logical_divide(given: commands.LogicalDivide) -> int:
     """Print a layout divided by a tile."""
-    modes = _modes(given.tile)
-    if modes is not None and given.widen:
-        raise malformed("--widen", "is for a tile that is one layout", given.tile)
-    operands = _read(given.layout, given.tile) if modes is None else [*_read(given.layout), modes]
-    return _told(logical_divide(*operands, widen=given.widen), given.json)
+    with clock.within(given.budget):
+        clock.check("a division")
+        modes = _modes(given.tile)
+        if modes is not None and given.widen:
+            raise malformed("--widen", "is for a tile that is one layout", given.tile)
+        operands = _read(given.layout, given.tile) if modes is None else [*_read(given.layout), modes]
+        return _told(logical_divide(*operands, widen=given.widen), given.json)
 
 
 def _modes(text: str) -> tuple[Any, ...] | None:
@@ -79,28 +86,32 @@ def _modes(text: str) -> tuple[Any, ...] | None:
     return tuple(int(part) if part.strip().isdecimal() else layout_of(part) for part in parts)
 
 
-def run_inverse(given: layout_options.Inverse) -> int:
+def run_inverse(given: commands.Inverse) -> int:
     """Print a one-sided inverse of a layout."""
     if given.left and given.right:
         raise malformed("--left", "and --right are two inverses: ask for one")
-    invert = right_inverse if given.right else left_inverse
-    return _told(invert(*_read(given.layout), widen=given.widen), given.json)
+    with clock.within(given.budget):
+        clock.check("an inverse")
+        invert = right_inverse if given.right else left_inverse
+        return _told(invert(*_read(given.layout), widen=given.widen), given.json)
 
 
-def run_convert(given: layout_options.Convert) -> int:
+def run_convert(given: commands.Convert) -> int:
     """Print a layout in another family or notation."""
-    if given.form not in (*FAMILIES, *layout_options.NOTATIONS):
-        known = ", ".join((*FAMILIES, *layout_options.NOTATIONS))
+    if given.form not in (*FAMILIES, *commands.NOTATIONS):
+        known = ", ".join((*FAMILIES, *commands.NOTATIONS))
         raise malformed("form", f"must be {known}; for registers to registers use layoutalg conversion", given.form)
-    (layout,) = _read(given.layout)
-    if given.form in FAMILIES:
-        return _told(FAMILIES[given.form](layout), given.json)
-    layout = convert.to_cute(layout) if not isinstance(layout, Layout) else layout
-    text = to_text(layout, given.form)
-    if given.json:
-        say_json({"schema": SCHEMA, "layout": text, "family": given.form, "size": layout.size})
-    else:
-        say(text)
+    with clock.within(given.budget):
+        clock.check("a conversion")
+        (layout,) = _read(given.layout)
+        if given.form in FAMILIES:
+            return _told(FAMILIES[given.form](layout), given.json)
+        layout = convert.to_cute(layout) if not isinstance(layout, Layout) else layout
+        text = to_text(layout, given.form)
+        if given.json:
+            say_json({"schema": SCHEMA, "layout": text, "family": given.form, "size": layout.size})
+        else:
+            say(text)
     return PROVED
 
 

@@ -11,7 +11,8 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from layoutalg.cli import plan_options
+from layoutalg import synth
+from layoutalg.cli import commands
 from layoutalg.cli.answers import (
     CERTIFICATES,
     ERROR_SCHEMA,
@@ -41,12 +42,6 @@ from layoutalg.proofs.tensormap.problem import SCHEMA
 from layoutalg.proofs.wgmma import OperandPlan, OperandProblem
 from layoutalg.proofs.wgmma.operand import PLAN_SCHEMA as OPERAND_SCHEMA
 from layoutalg.proofs.wgmma.operand import PROBLEM_SCHEMA as OPERAND_PROBLEM
-from layoutalg.synth import (
-    InadmissibleError,
-    InadmissibleOperandError,
-    synthesize_symbolic,
-    synthesize_wgmma,
-)
 from layoutalg.synth.tensormap.probe import plan_or_probe
 from layoutalg.synth.tensormap.refusal import SCHEMA as REFUSAL_SCHEMA
 from layoutalg.synth.wgmma.refusal import SCHEMA as OPERAND_REFUSAL
@@ -59,7 +54,7 @@ Solved: TypeAlias = TensorMapPlan | OperandPlan | Answer
 """The proved plan of a document, or the answer that says why there is none."""
 
 
-def run_synth_tensormap(given: plan_options.SynthTensormap) -> int:
+def run_synth_tensormap(given: commands.SynthTensormap) -> int:
     """Plan every problem in a file, or the problem given by a layout and a tensor; print the answers."""
 
     def stated() -> Documents:
@@ -78,7 +73,7 @@ def run_synth_tensormap(given: plan_options.SynthTensormap) -> int:
     return each(stated, given.json, given.budget, answer, given.output)
 
 
-def run_synth_wgmma(given: plan_options.SynthWgmma) -> int:
+def run_synth_wgmma(given: commands.SynthWgmma) -> int:
     """Find the descriptors of every operand in a file, or of a layout; print the answers."""
 
     def stated() -> Documents:
@@ -90,7 +85,7 @@ def run_synth_wgmma(given: plan_options.SynthWgmma) -> int:
     return each(stated, given.json, given.budget, _synthesized_operand, given.output)
 
 
-def run_validate(given: plan_options.Validate) -> int:
+def run_validate(given: commands.Validate) -> int:
     """Run every plan (or problem) in a file on the device or the simulator."""
 
     def answer(document: object) -> Answer:
@@ -117,19 +112,19 @@ def _synthesized(document: object, seconds: float, documented_only: bool = False
     if documented_only:
         raise malformed("/global/shape", "must be numbers with --documented-only", "names")
     problem = SymbolicProblem.from_json(document)
-    return _planned(lambda: synthesize_symbolic(problem, seconds=seconds))
+    return _planned(lambda: synth.synthesize_symbolic(problem, seconds=seconds))
 
 
 def _synthesized_operand(document: object) -> Answer:
     given = _object(document)
-    return _planned(lambda: synthesize_wgmma(given))
+    return _planned(lambda: synth.synthesize_wgmma(given))
 
 
 def _planned(find: Callable[[], TensorMapPlan | TensorMapProbe | SymbolicPlan | OperandPlan]) -> Answer:
     """The plan found, or the answer that says why there is none."""
     try:
         plan = find()
-    except (InadmissibleError, InadmissibleOperandError) as error:
+    except (synth.InadmissibleError, synth.InadmissibleOperandError) as error:
         return error.to_json(), [f"inadmissible  {error}"], REFUTED
     except BudgetError as error:
         return failed(error)[0], [f"unknown       {error}"], UNKNOWN
@@ -227,7 +222,7 @@ def _verdict_answer(verdict: Verdict, document: object) -> Answer:
 
 
 def _validated(document: object, device: str, seed: int, seconds: float) -> Answer:
-    from layoutalg.codegen.validate import validate
+    from layoutalg.codegen.validation import validate
 
     if is_symbolic(document):
         raise malformed("/global/shape", "must be numbers: get a plan from SymbolicPlan.specialise", "names")

@@ -2,42 +2,24 @@
 
 from __future__ import annotations
 
-import pkgutil
 import re
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from layoutalg import ask, draw
-from layoutalg.ask.explanation import Explanation
-from layoutalg.cli import question_options
+from layoutalg import ask, codegen, draw, synth
+from layoutalg.cli import commands
 from layoutalg.cli.answers import PROVED, REFUTED, UNKNOWN
 from layoutalg.cli.files import read_text
 from layoutalg.cli.inputs import as_options, read_subject, texts_of, written_in
-from layoutalg.cli.output import Steps, answer_file, put_into, say, say_answer, say_json
-from layoutalg.codegen.conversion import conversion_kernel
-from layoutalg.codegen.kernels.spaces import gemm_space
-from layoutalg.codegen.measure import MeasureGemm
+from layoutalg.cli.output import answer_file, put_into, say, say_answer, say_json
 from layoutalg.ground import clock
 from layoutalg.ground.document import Reader, load_json, malformed
 from layoutalg.ground.errors import MalformedError, TargetRuleError
 from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.dtypes import dtype_name, element_type, read_dtype, stated_type
-from layoutalg.proofs.ragged import RaggedFamily
 from layoutalg.proofs.smem import shared_tile
 from layoutalg.proofs.tensor import BASE_ALIGN_BYTES, Tensor, tensor_of
-from layoutalg.synth.admission import admissible
-from layoutalg.synth.conversions import conversion
-from layoutalg.synth.factor import factorise
-from layoutalg.synth.paddings import padding
-from layoutalg.synth.ragged import ragged
-from layoutalg.synth.search import Trial, Tuned, tune
-from layoutalg.synth.search.campaign import run_campaign as run_cases
-from layoutalg.synth.search.workers import workers
-from layoutalg.synth.swizzles import swizzle
-from layoutalg.synth.tensormap import InadmissibleError
 from layoutalg.targets.nvidia import tensormap as hardware
-from layoutalg.targets.nvidia.tensormap.diagnose import diagnose
 from layoutalg.targets.registry import TARGETS
 
 ILLEGAL = ("LA309", "LA310", "LA356", "LA840", "LA841")
@@ -53,37 +35,38 @@ TAKEN = {"layout", "consumer", "target", "dtype", "tile", *TAKEN_AS}
 SIZES = re.compile(r"[0-9]{1,18}(,[0-9]{1,18})*")
 """Extents of a tensor, in place of a layout."""
 _WORDS: Mapping[str, object] = {"true": True, "false": False, "null": None}
-CAMPAIGNS = ("ragged", "indirect")
-"""Functions of ``layoutalg.testing.campaigns``."""
 COPIES = 24
 """Copies that are shown as text."""
 
 
-def run_explain(given: question_options.Explain) -> int:
+def run_explain(given: commands.Explain) -> int:
     """Explain a layout in notation, a descriptor in hexadecimal, or a document."""
-    if given.target not in TARGETS:
-        raise malformed("--target", f"must be one of {', '.join(TARGETS)}", given.target)
-    element = None
-    if given.dtype is not None:
-        read_dtype(Reader(given.dtype, "--dtype"), hardware.PLAIN_DTYPES)
-        element = given.dtype if given.dtype.isdecimal() else element_type(given.dtype).name
-    subject = read_subject(given.subject)
-    try:
-        found = ask.explain(subject.value, element, given.target, given.shape)
-    except (MalformedError, TargetRuleError) as error:
-        if subject.kind == "json" or error.diagnostic.code not in ILLEGAL:
-            raise
-        lines = (error.diagnostic.what, error.diagnostic.because)
-        found = Explanation("descriptor", (("illegal", lines),), {"illegal": list(lines)}, holds=False)
-    say_answer(found, given.json)
+    with clock.within(given.budget):
+        if given.target not in TARGETS:
+            raise malformed("--target", f"must be one of {', '.join(TARGETS)}", given.target)
+        element = None
+        if given.dtype is not None:
+            read_dtype(Reader(given.dtype, "--dtype"), hardware.PLAIN_DTYPES)
+            element = given.dtype if given.dtype.isdecimal() else element_type(given.dtype).name
+        subject = read_subject(given.subject)
+        try:
+            found = ask.explain(subject.value, element, given.target, given.shape)
+        except (MalformedError, TargetRuleError) as error:
+            if subject.kind == "json" or error.diagnostic.code not in ILLEGAL:
+                raise
+            lines = (error.diagnostic.what, error.diagnostic.because)
+            found = ask.Explanation("descriptor", (("illegal", lines),), {"illegal": list(lines)}, holds=False)
+        say_answer(found, given.json)
     return PROVED if found.holds else REFUTED
 
 
-def run_suggest(given: question_options.Suggest) -> int:
+def run_suggest(given: commands.Suggest) -> int:
     """Print the layouts that serve every consumer, ranked and proved."""
-    tensor = (given.tensor, given.stride, given.dtype)
-    found = ask.suggest(tensor, given.tile, given.consumers, given.target, fill=given.fill, seconds=given.budget)
-    say_answer(found, given.json)
+    with clock.within(given.budget):
+        clock.check("a question")
+        tensor = (given.tensor, given.stride, given.dtype)
+        found = ask.suggest(tensor, given.tile, given.consumers, given.target, fill=given.fill, seconds=given.budget)
+        say_answer(found, given.json)
     return PROVED if len(found) else REFUTED
 
 
@@ -97,9 +80,10 @@ def _draw_and_say(found: Any, file: Any, as_json: bool, words: str | None = None
     say_answer(found, as_json, words)
 
 
-def run_banks(given: question_options.Banks) -> int:
+def run_banks(given: commands.Banks) -> int:
     """Print the bank turns of an access."""
-    with answer_file(given.picture) as file:
+    with clock.within(given.budget), answer_file(given.picture) as file:
+        clock.check("a question")
         words = [given.registers] if given.shared is None else [given.registers, given.shared]
         access, *shared = texts_of(words, ["registers", "shared"][: len(words)])
         with as_options(ARGUMENTS | {"shape": "--tile"}):
@@ -112,9 +96,10 @@ def run_banks(given: question_options.Banks) -> int:
     return PROVED
 
 
-def run_transactions(given: question_options.Transactions) -> int:
+def run_transactions(given: commands.Transactions) -> int:
     """Print the sectors and lines of an access to global memory."""
-    with answer_file(given.picture) as file:
+    with clock.within(given.budget), answer_file(given.picture) as file:
+        clock.check("a question")
         registers, text = texts_of([given.registers, given.tensor], ["registers", "tensor"])
         if given.instruction is not None and given.access is not None:
             raise malformed("--access", "must be given once: after the tensor, or as an option", given.access)
@@ -133,12 +118,13 @@ def run_transactions(given: question_options.Transactions) -> int:
     return PROVED
 
 
-def run_padding(given: question_options.Padding) -> int:
+def run_padding(given: commands.Padding) -> int:
     """Print the least padding of a form; the exit code is unknown unless it is proved least."""
-    with answer_file(given.picture) as file:
+    with clock.within(given.budget), answer_file(given.picture) as file:
+        clock.check("a question")
         accesses = _accesses(given.accesses)
         with as_options(ARGUMENTS | {"shape": "shape"}):
-            found = padding(
+            found = synth.padding(
                 given.shape, accesses, given.targets or ["sm_90a"], given.dtype, form=given.form,
                 seconds=given.budget,
             )  # fmt: skip
@@ -146,12 +132,13 @@ def run_padding(given: question_options.Padding) -> int:
     return PROVED if found.optimal else UNKNOWN
 
 
-def run_swizzle(given: question_options.Swizzle) -> int:
+def run_swizzle(given: commands.Swizzle) -> int:
     """Print the layout of a form with the fewest turns; the exit code is unknown unless that is proved."""
-    with answer_file(given.picture) as file:
+    with clock.within(given.budget), answer_file(given.picture) as file:
+        clock.check("a question")
         accesses = _accesses(given.accesses)
         with as_options(ARGUMENTS | {"shape": "--tile"}):
-            found = swizzle(
+            found = synth.swizzle(
                 accesses, given.targets or ["sm_90a"], given.dtype, given.form, tile=given.tile,
                 chunk_bytes=given.chunk, seconds=given.budget,
             )  # fmt: skip
@@ -159,35 +146,37 @@ def run_swizzle(given: question_options.Swizzle) -> int:
     return PROVED if found.optimal else UNKNOWN
 
 
-def run_conversion(given: question_options.Conversion) -> int:
+def run_conversion(given: commands.Conversion) -> int:
     """Print the plan of a conversion between register layouts; write its kernel and picture if files are named."""
     with answer_file(given.kernel) as source, answer_file(given.picture) as file:
         first, second = texts_of([given.source, given.destination], ["source", "destination"])
         with clock.within(given.budget), as_options(ARGUMENTS):
             clock.check("a conversion")
-            plan = conversion(
+            plan = synth.conversion(
                 first, second, given.dtype, given.target, mechanism=given.mechanism, smem_bytes=given.smem,
                 shape=given.shape,
             )  # fmt: skip
         if source is not None and not isinstance(plan, Unknown):
-            put_into(source, conversion_kernel(plan).text)
+            put_into(source, codegen.conversion_kernel(plan).text)
         _draw_and_say(plan, file, given.json)
     return UNKNOWN if isinstance(plan, Unknown) else PROVED
 
 
-def run_admissible(given: question_options.Admissible) -> int:
+def run_admissible(given: commands.Admissible) -> int:
     """Print whether an instruction can carry a layout, with the bits or the reason."""
-    layout = _layout_in(given.layout, given.tile, given.dtype)
-    read = {name: option_value(name, text) for name, text in given.options or ()}
-    for name in TAKEN & read.keys():
-        raise malformed(f"--option {name}", f"must be given as --{TAKEN_AS.get(name, name)}, not as an option")
-    if isinstance(sizes := read.get("tensor"), list) and all(isinstance(extent, int) for extent in sizes):
-        read["tensor"] = (tuple(sizes), None, given.dtype)
-    found = admissible(
-        layout, given.consumer, given.target, given.dtype, tile=given.tile, align_bytes=given.align,
-        seconds=given.budget, **read,
-    )  # fmt: skip
-    return _answered(found, given.json)
+    with clock.within(given.budget):
+        clock.check("a question")
+        layout = _layout_in(given.layout, given.tile, given.dtype)
+        read = {name: option_value(name, text) for name, text in given.options or ()}
+        for name in TAKEN & read.keys():
+            raise malformed(f"--option {name}", f"must be given as --{TAKEN_AS.get(name, name)}, not as an option")
+        if isinstance(sizes := read.get("tensor"), list) and all(isinstance(extent, int) for extent in sizes):
+            read["tensor"] = (tuple(sizes), None, given.dtype)
+        found = synth.admissible(
+            layout, given.consumer, given.target, given.dtype, tile=given.tile, align_bytes=given.align,
+            seconds=given.budget, **read,
+        )  # fmt: skip
+        return _answered(found, given.json)
 
 
 def option_value(name: str, text: str) -> Any:
@@ -212,11 +201,15 @@ def option_value(name: str, text: str) -> Any:
     return text
 
 
-def run_factorise(given: question_options.Factorise) -> int:
+def run_factorise(given: commands.Factorise) -> int:
     """Print the part of a layout that a descriptor carries and the shuffles for the rest."""
-    layout = _layout_in(given.layout, None, given.dtype)
-    found = factorise(layout, given.consumer, given.target, given.dtype, warps=given.warps, seconds=given.budget)
-    return _answered(found, given.json)
+    with clock.within(given.budget):
+        clock.check("a question")
+        layout = _layout_in(given.layout, None, given.dtype)
+        found = synth.factorise(
+            layout, given.consumer, given.target, given.dtype, warps=given.warps, seconds=given.budget
+        )
+        return _answered(found, given.json)
 
 
 def _layout_in(argument: str, tile: tuple[int, ...] | None, dtype: str | None) -> object:
@@ -232,26 +225,29 @@ def _answered(found: Any, as_json: bool) -> int:
     return UNKNOWN if isinstance(found, Unknown) else PROVED if found else REFUTED
 
 
-def run_diagnose(given: question_options.Diagnose) -> int:
+def run_diagnose(given: commands.Diagnose) -> int:
     """Print the fields and broken rules of 128 bytes or a driver call's arguments."""
-    found = diagnose(read_subject(given.map).value, given.target)
-    say_answer(found, given.json)
+    with clock.within(given.budget):
+        clock.check("a question")
+        found = hardware.diagnose(read_subject(given.map).value, given.target)
+        say_answer(found, given.json)
     return PROVED if found.accepted else REFUTED
 
 
-def run_ragged(given: question_options.Ragged) -> int:
+def run_ragged(given: commands.Ragged) -> int:
     """Print the maps of a ragged tensor, and the copies of the groups that are given."""
-    with answer_file(given.picture) as file, answer_file(given.kernel) as source:
+    with clock.within(given.budget), answer_file(given.picture) as file, answer_file(given.kernel) as source:
+        clock.check("a question")
         smem = written_in(read_subject(given.shared).text("shared", "must be layout notation"), None, given.dtype)
         with as_options(ARGUMENTS | {"sizes": "--sizes", "groups": "--sizes", "multiple": "--multiple"}):
             tensor = tensor_of((given.tensor, given.stride, given.dtype), smem)
             tile = given.tile or shared_tile(smem, None, hardware.element_bytes(tensor.dtype)).tile
             try:
-                found = ragged(
+                found = synth.ragged.ragged(
                     tensor, given.sizes, tile, smem, given.strategy, axis=given.axis, target=given.target,
                     direction="store" if given.store else "load", multiple=given.multiple,
                 )  # fmt: skip
-            except InadmissibleError as error:
+            except synth.InadmissibleError as error:
                 _say(error.to_json(), f"inadmissible  {error}", given.json)
                 return REFUTED
         if source is not None:
@@ -270,13 +266,13 @@ def _say(document: Any, words: str, as_json: bool) -> None:
         say(words)
 
 
-def _with_copies(found: RaggedFamily) -> dict[str, object]:
+def _with_copies(found: synth.RaggedFamily) -> dict[str, object]:
     """The family's document, with its copies if the sizes are known."""
     document = found.to_json()
     return document | {"copies": found.copies().table.tolist()} if found.sizes else document
 
 
-def _copied(found: RaggedFamily) -> list[str]:
+def _copied(found: synth.RaggedFamily) -> list[str]:
     """The first copies as lines."""
     copies = found.copies() if found.sizes else ()
     lines = [
@@ -284,53 +280,3 @@ def _copied(found: RaggedFamily) -> list[str]:
         for copy in copies[:COPIES]
     ]
     return lines + [f"  ... {len(copies) - COPIES} more copies"] * (len(copies) > COPIES)
-
-
-def run_tune(given: question_options.Tune) -> int:
-    """Print the choices that should be fastest, measured if there is a function for it."""
-    m, n, k = given.shape
-    with clock.within(given.budget), as_options(ARGUMENTS | {"top": "--top", "dtype": "--dtype"}):
-        space = gemm_space((m, n, k), given.dtype, given.target)
-    if given.measure is not None:
-        measure = (
-            MeasureGemm((m, n, k), given.dtype, given.target)
-            if given.measure == "gpu"
-            else _named("--measure", given.measure)
-        )
-        with as_options({"dask": "--dask"}), workers(dask=given.dask) as executor:
-            say_answer(tune(space, measure, executor, given.database, given.top), given.json)
-        return PROVED
-    for option, value in (("--database", given.database), ("--dask", given.dask)):
-        if value is not None:
-            raise malformed(option, "needs --measure: nothing is measured without it", value)
-    ranked, refused = space.ranked()
-    shown = [Trial(each.choice, each.cycles, each.bound, None, "not measured") for each in ranked[: given.top]]
-    say_answer(Tuned(tuple(shown), len(ranked), len(refused)), given.json)
-    return PROVED
-
-
-def run_campaign(given: question_options.Campaign) -> int:
-    """Run random cases and print those that go wrong; a campaign that the time limit cut is undecided."""
-    if ":" not in given.name and given.name not in CAMPAIGNS:
-        raise malformed("NAME", f"must be {', '.join(CAMPAIGNS)} or MODULE:FUNCTION", given.name)
-    case = _named("NAME", given.name if ":" in given.name else f"layoutalg.testing.campaigns:{given.name}")
-    options = {"plans": "--plans", "workers": "--workers", "dask": "--dask", "seed": "--seed"}
-    with as_options(options):
-        found = run_cases(
-            given.name, case, given.plans, given.seed, jobs=given.workers, dask=given.dask, seconds=given.budget,
-            progress=Steps(given.plans).done,
-        )  # fmt: skip
-    say_answer(found, given.json)
-    return REFUTED if found.wrong else PROVED if found.done == found.asked else UNKNOWN
-
-
-def _named(option: str, text: str) -> Callable[[Any], Any]:
-    """Return the function MODULE:FUNCTION; modules of the working directory count."""
-    sys.path.insert(0, "")
-    try:
-        found: Callable[[Any], Any] = pkgutil.resolve_name(text)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise malformed(option, f"must be MODULE:FUNCTION ({error})", text) from None
-    finally:
-        sys.path.remove("")
-    return found

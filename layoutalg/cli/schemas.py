@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from layoutalg.cli import plan_options
+from layoutalg.cli import commands
 from layoutalg.cli.answers import PROVED
 from layoutalg.cli.output import say, say_json
 from layoutalg.ground.document import malformed
@@ -35,7 +35,7 @@ def schema_text(name: str) -> str:
     return text
 
 
-def run_schema(given: plan_options.Schema) -> int:
+def run_schema(given: commands.Schema) -> int:
     """Print a schema, or all names with their descriptions."""
     if given.name is not None:
         say(schema_text(given.name).rstrip("\n"))

@@ -10,7 +10,7 @@ from dataclasses import fields
 from typing import Any, cast
 
 from layoutalg import draw
-from layoutalg.cli import layout_options, plan_options
+from layoutalg.cli import commands
 from layoutalg.cli.answers import PROVED, REFUTED, VERDICT_SCHEMA, Answer
 from layoutalg.cli.inputs import read_subject, written_in
 from layoutalg.cli.output import answer_file, put_bytes, put_into, say, say_json
@@ -39,9 +39,10 @@ PRODUCT_OPTIONS = ("dtype", "result", "form", "major_a", "major_b")
 MAPS = ("map_a", "map_b", "map_d")
 
 
-def run_draw(given: layout_options.Draw) -> int:
+def run_draw(given: commands.Draw) -> int:
     """Draw the subject: text by default, SVG on request and in files."""
-    with answer_file(given.output) as file:
+    with clock.within(given.budget), answer_file(given.output) as file:
+        clock.check("a document")
         value = _drawable(given.subject, given, given.dtype if given.consumer else None)
         if isinstance(value, tuple):
             return _say_refusal(value, given.json)
@@ -71,7 +72,7 @@ def run_draw(given: layout_options.Draw) -> int:
     return PROVED
 
 
-def _drawable(argument: str, given: layout_options.Draw, dtype: str | None) -> Written | Solved | Verdict:
+def _drawable(argument: str, given: commands.Draw, dtype: str | None) -> Written | Solved | Verdict:
     """The layout, proved plan or verdict on a pipeline that an argument stands for, or why there is none."""
     subject = read_subject(argument)
     if subject.kind == "text":
@@ -88,7 +89,7 @@ def _layout(value: object) -> Any:
     return value.layout if isinstance(value, Written) else value
 
 
-def _draw_answer(layout: object, consumer: str, given: layout_options.Draw) -> tuple[str, str]:
+def _draw_answer(layout: object, consumer: str, given: commands.Draw) -> tuple[str, str]:
     """The answer of a consumer about a layout, as text and as a picture."""
     found = admissible(layout, consumer, given.target, given.dtype, tile=given.shape, seconds=given.budget)
     if isinstance(found, Unknown):
@@ -105,7 +106,7 @@ def _say_refusal(answer: Answer, as_json: bool) -> int:
     return code
 
 
-def run_emit(given: plan_options.Emit) -> int:
+def run_emit(given: commands.Emit) -> int:
     """Write the text (for ``raw``, the bytes) of a plan, a problem or the digits of a map; of a matrix product."""
     if given.what == "gemm":
         return _emit_product(given)
@@ -114,7 +115,8 @@ def run_emit(given: plan_options.Emit) -> int:
             raise malformed(f"--{name.replace('_', '-')}", "is for emit gemm", getattr(given, name))
     if len(given.subject) > 1:
         raise malformed("subject", f"must be one for {given.what}", " ".join(given.subject))
-    with answer_file(given.output) as file:
+    with clock.within(given.budget), answer_file(given.output) as file:
+        clock.check("a document")
         subject = read_subject(given.subject[0])
         if subject.kind == "text":
             raise malformed(
@@ -145,7 +147,7 @@ def run_emit(given: plan_options.Emit) -> int:
     return PROVED
 
 
-def _emit_product(given: plan_options.Emit) -> int:
+def _emit_product(given: commands.Emit) -> int:
     """Write a matrix product; what a launch needs goes before the text, and with a file also to standard output."""
     if given.documented_only:
         raise malformed("--documented-only", "is for plans", "gemm")
@@ -241,7 +243,7 @@ def _decoded(dump: Any, target: str, documented_only: bool) -> TensorMap | Answe
     return answer, str(verdict).split("\n"), REFUTED
 
 
-def _text(given: plan_options.Emit, value: TensorMapPlan | OperandPlan | TensorMap) -> str:
+def _text(given: commands.Emit, value: TensorMapPlan | OperandPlan | TensorMap) -> str:
     if given.what in EXPORT_FORMS:
         return export(value, given.what, given.name, given.target)
     if isinstance(value, OperandPlan):
@@ -259,7 +261,7 @@ def _text(given: plan_options.Emit, value: TensorMapPlan | OperandPlan | TensorM
     return (load_kernel if value.direction == "load" else store_kernel)(value, given.name).text
 
 
-def _raw(given: plan_options.Emit, value: TensorMapPlan | OperandPlan | TensorMap) -> bytes:
+def _raw(given: commands.Emit, value: TensorMapPlan | OperandPlan | TensorMap) -> bytes:
     if isinstance(value, OperandPlan):
         return b"".join(tile.encoded.to_bytes(8, "little") for tile in value.tiles)
     return raw_map(value, given.target, given.base_address)

@@ -8,23 +8,21 @@ If no convolution is given, one that has a map for every grid is used: an input 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from layoutalg.cute import Swizzle
-from layoutalg.ground.errors import BudgetError, Repair
+from layoutalg.ground.errors import Repair
 from layoutalg.ground.refusal import Broken
-from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs import certify
 from layoutalg.proofs.admission import Admission, Refused
-from layoutalg.proofs.certify.certificate import Certificate
 from layoutalg.proofs.im2col import ConvolutionPlan, ConvolutionProblem
 from layoutalg.proofs.im2col.meaning import table
 from layoutalg.proofs.tensor import Tensor, tensor_of
-from layoutalg.synth.admission.request import CHECK, Request
+from layoutalg.synth.admission.request import CHECK, Request, certified, no_engine
 from layoutalg.synth.im2col import map_of, proved_plan
 from layoutalg.synth.im2col.columns import Cut, columns, most_channels
 from layoutalg.targets.model import Violation
@@ -32,7 +30,6 @@ from layoutalg.targets.nvidia.im2col import Im2colMap, store_violations
 from layoutalg.targets.nvidia.swizzles import PLAIN, SWIZZLE_TABLE, XORS
 from layoutalg.targets.nvidia.tensormap import apply_swizzle, element_bytes
 from layoutalg.targets.nvidia.tensormap.limits import STORE_CHUNK_BYTES
-from layoutalg.targets.registry import lookup
 
 CONSUMERS = ("tma.im2col", "tma.im2col.load", "tma.im2col.store")
 _CONVOLUTION = ("filter", "stride", "dilation", "padding", "padding_after")
@@ -69,25 +66,6 @@ def find_im2col(request: Request) -> Admission:
         return request.refused(cuts, repairs=lambda: (*aligned, *_dense(request, problem)))
     plan = _planned(problem, cuts, _stores(request))
     return _admitted(request, plan) if isinstance(plan, ConvolutionPlan) else _broken(request, problem, cuts, plan)
-
-
-def no_engine(request: Request) -> Admission | None:
-    """Return the answer where no copy engine, or not its behaviour, is known; None where it is."""
-    found = lookup(request.target)
-    if not found.has_tensor_maps:
-        return request.refused(Broken("NO_TMA", f"{request.target} has no tensor maps"))
-    if request.dtype.tensormap is None:
-        return Unknown(f"rule ARCH_ATOM: {request.dtype.note}", ("dtype",))
-    because = f"no {request.target} device was measured; the behaviour of its copy engine is unknown"
-    return None if found.measured else Unknown(because, ("target",))
-
-
-def certified(request: Request, plan: object, writer: Callable[[], Certificate]) -> Admission:
-    """Admit by a measured plan if its certificate can be written."""
-    try:
-        return request.admitted(plan, writer(), "measured")
-    except BudgetError as error:
-        return Unknown(f"a plan was proved, but {error.diagnostic.because}", ("planner", "certificate"))
 
 
 def _stores(request: Request) -> bool:

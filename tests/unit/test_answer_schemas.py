@@ -21,7 +21,7 @@ from judges.pipeline_programs import plain as plain_ring
 import layoutalg as la
 from layoutalg.cli.schemas import schema_names, schema_text
 from layoutalg.codegen.product import ProductReport
-from layoutalg.codegen.validate import ValidationReport
+from layoutalg.codegen.validation import ValidationReport
 from layoutalg.codegen.variants import VariantReport, VariantRow
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.errors import plain
