@@ -27,10 +27,11 @@ from typing import Any, Final
 
 import layoutalg as la
 from layoutalg.codegen.kernels.attention import LOADER_REGISTERS, SHARE
-from layoutalg.codegen.kernels.gemm_forms import GROUP_ROWS, LINE_BYTES, ROOM, SPANS, UNITS, Form
+from layoutalg.codegen.kernels.gemm_forms import GROUP_ROWS, ROOM, SPANS, UNITS, Form
 from layoutalg.codegen.pipeline.program import consumer_registers
 from layoutalg.ground.errors import InfeasibleError
 from layoutalg.pipeline import Work, attention_work, gemm_work
+from layoutalg.targets.global_memory import LINE_BYTES
 from layoutalg.targets.pipeline_costs import pipeline_costs
 
 CHOICES: Final = Path(__file__).with_name("ablation_choices.json")

@@ -24,18 +24,13 @@ Spans: TypeAlias = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Backend:
-    """A plan opened on one memory, byte 0 of which is the tensor's base address.
+    """A plan opened on one memory, byte 0 of which is the tensor's base address."""
 
-    Args:
-        name: ``"cuda"``: the plan's kernel on the first GPU; ``"host"``: the kernel's text, compiled as C++ with CPU
-            models of the hardware; ``"simulator"``: the Python model of the copy engine.
-        plan: What to run.
-        memory: Host memory, or its copy on the GPU.
-    """
-
+    # ``"cuda"``: the plan's kernel on the first GPU; ``"host"``: the kernel's text, compiled as C++ with CPU models of
+    # the hardware; ``"simulator"``: the Python model of the copy engine
     name: str
-    plan: TensorMapPlan
-    memory: Bytes | launch.DeviceTensor
+    plan: TensorMapPlan  # what to run
+    memory: Bytes | launch.DeviceTensor  # host memory, or its copy on the GPU
 
     def load(self, origin: Sequence[int]) -> tuple[Bytes, str]:
         """Return the image after one tile load, and why it is invalid (empty if valid)."""

@@ -34,24 +34,18 @@ WORD_BITS = 32
 class MatrixCall(Checked):
     """A matrix instruction as called by kernels.
 
-    Args:
-        arch: The target.
-        instruction: As in ``model_of(arch).instructions``.
-        shape: (m, n, k, independent products).
-        types: Element types of A, B and D: ``"f16"``, ``"bf16"``, ``"s8"``, ``"u8"``; for D also ``"f32"``, ``"s32"``.
-        words: 32-bit registers that a lane holds of A, B and D.
-
     Example:
         >>> call = matrix_call("gfx942", "mfma.v_mfma_f32_16x16x16_f16")
         >>> call.name, call.shape, call.types, call.words
         ('la_mfma_f32_16x16x16_f16', (16, 16, 16, 1), ('f16', 'f16', 'f32'), (2, 2, 4))
     """
 
-    arch: str
-    instruction: str
-    shape: tuple[int, int, int, int]
+    arch: str  # the target
+    instruction: str  # as in ``model_of(arch).instructions``
+    shape: tuple[int, int, int, int]  # (m, n, k, independent products)
+    # element types of A, B and D: ``"f16"``, ``"bf16"``, ``"s8"``, ``"u8"``; for D also ``"f32"``, ``"s32"``
     types: tuple[str, str, str]
-    words: tuple[int, int, int]
+    words: tuple[int, int, int]  # 32-bit registers that a lane holds of A, B and D
 
     @property
     def name(self) -> str:

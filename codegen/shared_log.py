@@ -25,23 +25,14 @@ _KINDS = ("load", "store", "ldmatrix", "stmatrix")
 
 @dataclass(frozen=True, slots=True)
 class SharedAccess(Checked):
-    """One instruction of one warp or wave.
+    """One instruction of one warp or wave."""
 
-    Args:
-        kind: ``"load"``, ``"store"``, ``"ldmatrix"`` or ``"stmatrix"``.
-        size_bytes: Bytes per lane; for matrix instructions, 16 per matrix.
-        block: The block.
-        warp: The warp of the block.
-        place: Number of the access in the text.
-        byte_addresses: Byte offset of each lane, None for inactive lanes.
-    """
-
-    kind: str
-    size_bytes: int
+    kind: str  # ``"load"``, ``"store"``, ``"ldmatrix"`` or ``"stmatrix"``
+    size_bytes: int  # bytes per lane; for matrix instructions, 16 per matrix
     block: int
-    warp: int
-    place: int
-    byte_addresses: tuple[int | None, ...]
+    warp: int  # the warp of the block
+    place: int  # number of the access in the text
+    byte_addresses: tuple[int | None, ...]  # byte offset of each lane, None for inactive lanes
 
     def instruction(self, target: str) -> str:
         """Return the instruction's name on a target: ``"ld.shared.v4.b32"``, ``"ds_read_b64"``, ..."""
@@ -61,19 +52,12 @@ class SharedAccess(Checked):
 
 @dataclass(frozen=True, slots=True)
 class Trace(Checked):
-    """The result of a traced run on the CPU.
+    """The result of a traced run on the CPU."""
 
-    Args:
-        fault: As returned by ``hostsim.run``.
-        accesses: The instructions in the order of their first lane.
-        arch: The kernel's target.
-        why: Where the fault was: thread, block and byte, or where the threads wait; empty without a fault.
-    """
-
-    fault: int
-    accesses: tuple[SharedAccess, ...]
-    arch: str
-    why: str = ""
+    fault: int  # as returned by ``hostsim.run``
+    accesses: tuple[SharedAccess, ...]  # the instructions in the order of their first lane
+    arch: str  # the kernel's target
+    why: str = ""  # where the fault was: thread, block and byte, or where the threads wait; empty without a fault
 
     def turns(self, target: str | None = None) -> int:
         """Return the turns of all accesses together, by default on the kernel's own target."""

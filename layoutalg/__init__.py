@@ -23,71 +23,77 @@ if not (Path(__file__).parent / "synth" / "__init__.py").is_file() and find_spec
     )
 
 if TYPE_CHECKING:
-    from layoutalg import (
-        ask,
-        codegen,
-        convert,
-        cute,
-        draw,
-        f2,
-        hierarchy,
-        integer,
-        interop,
-        piecewise,
-        pipeline,
-        proofs,
-        synth,
-        targets,
-        testing,
-    )
-    from layoutalg.ask.bank_turns import banks
-    from layoutalg.ask.choices import suggest
-    from layoutalg.ask.explanation import explain
-    from layoutalg.ask.global_sectors import transactions
-    from layoutalg.bridges.composition import compose, logical_divide
-    from layoutalg.bridges.equal import equivalent
-    from layoutalg.bridges.inverse import left_inverse, right_inverse
-    from layoutalg.codegen.indirect import paged, routing
-    from layoutalg.cute import ComposedLayout, CuteLayout, Morphism, Swizzle
-    from layoutalg.f2 import LinearLayout
-    from layoutalg.ground.errors import (
-        AdmissibilityError,
-        BudgetError,
-        DeviceMismatchError,
-        Diagnostic,
-        InfeasibleError,
-        LayoutError,
-        MalformedError,
-        MissingExtraError,
-        Repair,
-        RepresentabilityError,
-        TargetRuleError,
-    )
-    from layoutalg.ground.verdict import Proved, Refuted, Unknown, Verdict
-    from layoutalg.hierarchy import HierarchicalLayout
-    from layoutalg.integer import IntegerLayout
-    from layoutalg.notation import parse
-    from layoutalg.notation.write import to_text
-    from layoutalg.notation.written import layout
-    from layoutalg.piecewise import PiecewiseLayout
-    from layoutalg.proofs import certify
-    from layoutalg.proofs.admission import Admitted, Refused
-    from layoutalg.proofs.tensor import Tensor
-    from layoutalg.synth.admission import admissible
-    from layoutalg.synth.conversions import conversion
-    from layoutalg.synth.conversions.gathers import gather
-    from layoutalg.synth.paddings import padding
-    from layoutalg.synth.ragged import ragged
-    from layoutalg.synth.rewrite import same_movement
-    from layoutalg.synth.search.trials import tune
-    from layoutalg.synth.swizzles import swizzle
-    from layoutalg.synth.symbolic.call import tensormap
-    from layoutalg.synth.tensormap.refusal import InadmissibleError
-    from layoutalg.synth.wgmma.plan import wgmma
+    from layoutalg import ask as ask
+    from layoutalg import codegen as codegen
+    from layoutalg import convert as convert
+    from layoutalg import cute as cute
+    from layoutalg import draw as draw
+    from layoutalg import f2 as f2
+    from layoutalg import hierarchy as hierarchy
+    from layoutalg import integer as integer
+    from layoutalg import interop as interop
+    from layoutalg import piecewise as piecewise
+    from layoutalg import pipeline as pipeline
+    from layoutalg import proofs as proofs
+    from layoutalg import synth as synth
+    from layoutalg import targets as targets
+    from layoutalg import testing as testing
+    from layoutalg.ask.bank_turns import banks as banks
+    from layoutalg.ask.choices import suggest as suggest
+    from layoutalg.ask.explanation import explain as explain
+    from layoutalg.ask.global_sectors import transactions as transactions
+    from layoutalg.bridges.composition import compose as compose
+    from layoutalg.bridges.composition import logical_divide as logical_divide
+    from layoutalg.bridges.equal import equivalent as equivalent
+    from layoutalg.bridges.inverse import left_inverse as left_inverse
+    from layoutalg.bridges.inverse import right_inverse as right_inverse
+    from layoutalg.codegen.indirect import paged as paged
+    from layoutalg.codegen.indirect import routing as routing
+    from layoutalg.cute import ComposedLayout as ComposedLayout
+    from layoutalg.cute import CuteLayout as CuteLayout
+    from layoutalg.cute import Morphism as Morphism
+    from layoutalg.cute import Swizzle as Swizzle
+    from layoutalg.f2 import LinearLayout as LinearLayout
+    from layoutalg.ground.errors import AdmissibilityError as AdmissibilityError
+    from layoutalg.ground.errors import BudgetError as BudgetError
+    from layoutalg.ground.errors import DeviceMismatchError as DeviceMismatchError
+    from layoutalg.ground.errors import Diagnostic as Diagnostic
+    from layoutalg.ground.errors import InfeasibleError as InfeasibleError
+    from layoutalg.ground.errors import LayoutError as LayoutError
+    from layoutalg.ground.errors import MalformedError as MalformedError
+    from layoutalg.ground.errors import MissingExtraError as MissingExtraError
+    from layoutalg.ground.errors import Repair as Repair
+    from layoutalg.ground.errors import RepresentabilityError as RepresentabilityError
+    from layoutalg.ground.errors import TargetRuleError as TargetRuleError
+    from layoutalg.ground.verdict import Proved as Proved
+    from layoutalg.ground.verdict import Refuted as Refuted
+    from layoutalg.ground.verdict import Unknown as Unknown
+    from layoutalg.ground.verdict import Verdict as Verdict
+    from layoutalg.hierarchy import HierarchicalLayout as HierarchicalLayout
+    from layoutalg.integer import IntegerLayout as IntegerLayout
+    from layoutalg.notation import parse as parse
+    from layoutalg.notation.write import to_text as to_text
+    from layoutalg.notation.written import layout as layout
+    from layoutalg.piecewise import PiecewiseLayout as PiecewiseLayout
+    from layoutalg.proofs import certify as certify
+    from layoutalg.proofs.admission import Admitted as Admitted
+    from layoutalg.proofs.admission import Refused as Refused
+    from layoutalg.proofs.tensor import Tensor as Tensor
+    from layoutalg.synth.admission import admissible as admissible
+    from layoutalg.synth.conversions import conversion as conversion
+    from layoutalg.synth.conversions.gathers import gather as gather
+    from layoutalg.synth.paddings import padding as padding
+    from layoutalg.synth.ragged import ragged as ragged
+    from layoutalg.synth.rewrite import same_movement as same_movement
+    from layoutalg.synth.search.trials import tune as tune
+    from layoutalg.synth.swizzles import swizzle as swizzle
+    from layoutalg.synth.symbolic.call import tensormap as tensormap
+    from layoutalg.synth.tensormap.refusal import InadmissibleError as InadmissibleError
+    from layoutalg.synth.wgmma.plan import wgmma as wgmma
 
 _PACKAGES = "ask codegen convert cute draw f2 hierarchy integer interop piecewise pipeline proofs synth targets testing"
 
-__getattr__, _ = door(
+__getattr__, _names = door(
     __name__,
     {f"layoutalg.{name}": name for name in _PACKAGES.split()}
     | {
@@ -140,7 +146,7 @@ _LATER = {
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__} - _LATER)
+    return sorted({*_names()} - _LATER)
 
 
 def _read(value: object, shape: object, like: object) -> object:
@@ -151,73 +157,3 @@ def _read(value: object, shape: object, like: object) -> object:
 
 read_by(_read)
 written_by(lambda value, form, **options: __getattr__("to_text")(value, form, **options))  # type: ignore[operator]
-
-__all__ = [
-    "AdmissibilityError",
-    "Admitted",
-    "BudgetError",
-    "ComposedLayout",
-    "CuteLayout",
-    "DeviceMismatchError",
-    "Diagnostic",
-    "HierarchicalLayout",
-    "InadmissibleError",
-    "InfeasibleError",
-    "IntegerLayout",
-    "LayoutError",
-    "LinearLayout",
-    "MalformedError",
-    "MissingExtraError",
-    "Morphism",
-    "PiecewiseLayout",
-    "Proved",
-    "Refused",
-    "Refuted",
-    "Repair",
-    "RepresentabilityError",
-    "Swizzle",
-    "TargetRuleError",
-    "Tensor",
-    "Unknown",
-    "Verdict",
-    "admissible",
-    "ask",
-    "banks",
-    "certify",
-    "codegen",
-    "compose",
-    "conversion",
-    "convert",
-    "cute",
-    "draw",
-    "equivalent",
-    "explain",
-    "f2",
-    "gather",
-    "hierarchy",
-    "integer",
-    "interop",
-    "layout",
-    "left_inverse",
-    "logical_divide",
-    "padding",
-    "paged",
-    "parse",
-    "piecewise",
-    "pipeline",
-    "proofs",
-    "ragged",
-    "right_inverse",
-    "routing",
-    "same_movement",
-    "suggest",
-    "swizzle",
-    "synth",
-    "targets",
-    "tensormap",
-    "testing",
-    "to_text",
-    "transactions",
-    "tune",
-    "wgmma",
-]

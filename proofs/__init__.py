@@ -10,9 +10,16 @@ if __name__ != "layoutalg.proofs":
 from layoutalg.ground.lazy import door
 
 if TYPE_CHECKING:
-    from layoutalg.proofs import certify, handoff, laws, tensormap, wgmma
-    from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem, check
-    from layoutalg.proofs.wgmma import OperandPlan, OperandProblem
+    from layoutalg.proofs import certify as certify
+    from layoutalg.proofs import handoff as handoff
+    from layoutalg.proofs import laws as laws
+    from layoutalg.proofs import tensormap as tensormap
+    from layoutalg.proofs import wgmma as wgmma
+    from layoutalg.proofs.tensormap import TensorMapPlan as TensorMapPlan
+    from layoutalg.proofs.tensormap import TensorMapProblem as TensorMapProblem
+    from layoutalg.proofs.tensormap import check as check
+    from layoutalg.proofs.wgmma import OperandPlan as OperandPlan
+    from layoutalg.proofs.wgmma import OperandProblem as OperandProblem
 
 __getattr__, __dir__ = door(
     __name__,
@@ -24,16 +31,3 @@ __getattr__, __dir__ = door(
         "layoutalg.proofs.wgmma": "wgmma OperandPlan OperandProblem",
     },
 )
-
-__all__ = [
-    "OperandPlan",
-    "OperandProblem",
-    "TensorMapPlan",
-    "TensorMapProblem",
-    "certify",
-    "check",
-    "handoff",
-    "laws",
-    "tensormap",
-    "wgmma",
-]

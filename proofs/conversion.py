@@ -34,35 +34,27 @@ from layoutalg.proofs.exchange import Choose, Exchange, Move, Take
 from layoutalg.proofs.listed_access import CHECK, UNCOUNTED
 from layoutalg.proofs.register_words import Lowering, Mixed
 from layoutalg.proofs.shuffle import ShufflePlan
+from layoutalg.targets.bank_counting import TURN_BYTES
 from layoutalg.targets.instruction_costs import InstructionCosts, instruction_costs
-from layoutalg.targets.registry import lookup
+from layoutalg.targets.registry import asked_bits, lookup
 from layoutalg.targets.target_model import model_of
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 MECHANISMS = ("nothing", "registers", "shuffles", "shared", "matrices", "cluster")
 MOST_CYCLES = 1e15
-LINE_BYTES = 128
-"""Bytes that all banks serve in one turn: the minimum over targets."""
-ELEMENT_BITS = (8, 16, 32, 64, 128)
 
 
 @dataclass(frozen=True, slots=True)
 class Held(Checked, code="LA930"):
-    """A register layout: the element at each place (register, lane, warp).
+    """A register layout: the element at each place (register, lane, warp)."""
 
-    Args:
-        layout: From the axes register, lane, warp, in this order, to one axis, the packed element; None with a table.
-        table: The elements [warp][lane][register] of a layout that is not linear.
-        registers: Elements per thread.
-        lanes: Lanes of a warp.
-        warps: Number of warps.
-    """
-
+    # from the axes register, lane, warp, in this order, to one axis, the packed element; None with a table
     layout: LinearLayout | None
+    # the elements [warp][lane][register] of a layout that is not linear
     table: tuple[tuple[tuple[int, ...], ...], ...] | None
-    registers: int
-    lanes: int
-    warps: int
+    registers: int  # elements per thread
+    lanes: int  # lanes of a warp
+    warps: int  # number of warps
 
     def _validate(self) -> None:
         if (self.layout is None) == (self.table is None):
@@ -131,23 +123,14 @@ class ConversionCost(Record, code="LA930"):
 
 @dataclass(frozen=True, slots=True)
 class Alternative(Record, code="LA930", json="mechanism because smem_bytes cost"):
-    """A mechanism that was considered, and why it was or was not chosen.
+    """A mechanism that was considered, and why it was or was not chosen."""
 
-    Args:
-        mechanism: Its name.
-        because: Why it was rejected, or that it was chosen.
-        cost: Its cost; None if it cannot do the conversion.
-        smem_bytes: Shared memory it needs.
-        steps: Its steps; empty if it cannot do the conversion or there is nothing to do.
-        least: As in the plan.
-    """
-
-    mechanism: str
-    because: str
-    cost: ConversionCost | None = None
-    smem_bytes: int = 0
-    steps: tuple[Step, ...] = ()
-    least: bool = field(default=False, repr=False)
+    mechanism: str  # its name
+    because: str  # why it was rejected, or that it was chosen
+    cost: ConversionCost | None = None  # its cost; None if it cannot do the conversion
+    smem_bytes: int = 0  # shared memory it needs
+    steps: tuple[Step, ...] = ()  # its steps; empty if it cannot do the conversion or there is nothing to do
+    least: bool = field(default=False, repr=False)  # as in the plan
 
     @property
     def cycles(self) -> float:
@@ -207,8 +190,7 @@ class ConversionPlan(
     def _validate(self) -> None:
         CHECK.choice(self.mechanism, "mechanism", MECHANISMS)
         lookup(self.target)
-        if self.element_bits not in ELEMENT_BITS:
-            raise CHECK.malformed("element_bits", "must be 8, 16, 32, 64 or 128", self.element_bits)
+        asked_bits(CHECK, self.element_bits)
         if (self.source.lanes, self.source.warps) != (self.destination.lanes, self.destination.warps):
             raise CHECK.malformed("destination", "must have the lanes and warps of the source", self.destination.warps)
         if self.blocks < 1 or self.source.warps % self.blocks:
@@ -453,7 +435,7 @@ def _turns(access: Access, source: Held, element_bits: int) -> int:
     if access.turns != UNCOUNTED:
         return access.turns
     elements = access.elements * int(np.count_nonzero(access.taking(source.lanes * source.warps)))
-    return max(1, elements * element_bits // 8 // LINE_BYTES)
+    return max(1, elements * element_bits // 8 // TURN_BYTES)
 
 
 def flat_layout(held: Held) -> LinearLayout | ListedLayout:

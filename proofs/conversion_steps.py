@@ -38,19 +38,14 @@ class Read(LaneRead, code="LA930", step="read"):
     After the step, word w of thread t is word ``taken[w]`` of lane ``threads(t) xor lanes[w]`` of the thread's warp,
     where ``threads`` is linear with one column per bit of t.
 
-    Args:
-        threads: Per thread bit, its column of the source lane.
-        lanes: Per word, the constant XORed into the source lane.
-        taken: Per word, the source word.
-
     Example:
         >>> Read((0, 2), (1, 1), (0, 0)).shuffles(4), Read((1, 2), (0, 1), (0, 1)).shuffles(4)
         (2, 1)
     """
 
-    threads: tuple[int, ...]
-    lanes: tuple[int, ...]
-    taken: tuple[int, ...]
+    threads: tuple[int, ...]  # per thread bit, its column of the source lane
+    lanes: tuple[int, ...]  # per word, the constant XORed into the source lane
+    taken: tuple[int, ...]  # per word, the source word
 
     def _validate(self) -> None:
         if len(self.lanes) != len(self.taken):
@@ -72,22 +67,14 @@ class SharedAccess(Record, code="LA930"):
     Instruction i moves the elements i v to (i + 1) v - 1, v = ``elements``, at byte address ``threads(t) xor
     starts[i]`` of thread t. ``st.shared``, ``ld.shared``, ``ds_...``: the v elements are contiguous from there.
     ``stmatrix.xN``, ``ldmatrix.xN``: lanes below 8 N supply the row addresses of N matrices of 8 rows of 16 bytes.
-
-    Args:
-        instruction: Its ``bank_model`` name.
-        elements: Elements that an instruction moves per thread.
-        threads: Per thread bit, its column of the byte address.
-        starts: Per instruction, the address constant.
-        idle: Mask of thread bits that must all be 0 for the thread to take part; other threads have only copies.
-        turns: Bank turns of all instructions of all warps; -1 if the bank model is unknown.
     """
 
-    instruction: str
-    elements: int
-    threads: tuple[int, ...]
-    starts: tuple[int, ...]
-    idle: int
-    turns: int
+    instruction: str  # its ``bank_model`` name
+    elements: int  # elements that an instruction moves per thread
+    threads: tuple[int, ...]  # per thread bit, its column of the byte address
+    starts: tuple[int, ...]  # per instruction, the address constant
+    idle: int  # mask of thread bits that must all be 0 for the thread to take part; other threads have only copies
+    turns: int  # bank turns of all instructions of all warps; -1 if the bank model is unknown
 
     def _validate(self) -> None:
         if self.elements < 1 or not self.starts:
@@ -163,22 +150,14 @@ class Through(Record, code="LA930", step="through", json="smem_bytes barrier pas
     The top thread bits number the blocks of a cluster, whose shared memories are concatenated, ``smem_bytes // blocks``
     each: threads store to their own block and load from any block. A cluster barrier also follows the loads, so that no
     block exits while others read its memory.
-
-    Args:
-        smem_bytes: Shared memory of all blocks, in bytes.
-        barrier: ``"block"``, ``"warp"`` if every warp reads only what it wrote, or ``"cluster"``.
-        passes: Number of passes.
-        store: The stores.
-        load: The loads; they define the thread's elements after the step, in order.
-        blocks: Blocks of the cluster; more than one iff the barrier is ``"cluster"``.
     """
 
-    smem_bytes: int
-    barrier: str
-    passes: int
-    store: Access
-    load: Access
-    blocks: int = 1
+    smem_bytes: int  # shared memory of all blocks, in bytes
+    barrier: str  # ``"block"``, ``"warp"`` if every warp reads only what it wrote, or ``"cluster"``
+    passes: int  # number of passes
+    store: Access  # the stores
+    load: Access  # the loads; they define the thread's elements after the step, in order
+    blocks: int = 1  # blocks of the cluster; more than one iff the barrier is ``"cluster"``
 
     def _validate(self) -> None:
         if self.barrier not in ("warp", "block", "cluster") or (self.barrier == "cluster") != (self.blocks > 1):

@@ -36,19 +36,12 @@ def read_choice(node: Reader, field: str, choices: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ElementType(Checked, code="LA374"):
-    """An element type and the TensorMap type that carries it.
+    """An element type and the TensorMap type that carries it."""
 
-    Args:
-        name: Canonical name: a TensorMap type, or ``e4m3``, ``s8`` and the like.
-        bits: Bits of an element.
-        tensormap: The TensorMap type that copies it; None if none copies single elements.
-        note: Why it is copied under another name, or cannot be copied.
-    """
-
-    name: str
-    bits: int
-    tensormap: str | None
-    note: str = ""
+    name: str  # canonical name: a TensorMap type, or ``e4m3``, ``s8`` and the like
+    bits: int  # bits of an element
+    tensormap: str | None  # the TensorMap type that copies it; None if none copies single elements
+    note: str = ""  # why it is copied under another name, or cannot be copied
 
     @property
     def operand(self) -> str:

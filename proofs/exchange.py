@@ -53,19 +53,12 @@ def parity(mask: int, values: Any) -> IntArray:
 
 @dataclass(frozen=True, slots=True)
 class Cost(Record, code="LA884", json="shuffles selects permutes turns cycles"):
-    """Instruction counts of a thread.
-
-    Args:
-        shuffles: Shuffles.
-        selects: Selects, plus compares not shared by several selects.
-        permutes: Byte permutes.
-        turns: Shared-memory bank turns.
-    """
+    """Instruction counts of a thread."""
 
     shuffles: int = 0
-    selects: int = 0
-    permutes: int = 0
-    turns: int = 0
+    selects: int = 0  # selects, plus compares not shared by several selects
+    permutes: int = 0  # byte permutes
+    turns: int = 0  # shared-memory bank turns
 
     def __add__(self, other: Cost) -> Cost:
         return Cost(
@@ -87,15 +80,10 @@ class Cost(Record, code="LA884", json="shuffles selects permutes turns cycles"):
 
 @dataclass(frozen=True, slots=True)
 class Choose(Record, code="LA884", step="choose"):
-    """Replaces word w by word w + ``vector`` in the threads where a functional is 1.
+    """Replaces word w by word w + ``vector`` in the threads where a functional is 1."""
 
-    Args:
-        vector: The XOR of the word number, not 0.
-        asked: Functional of the thread.
-    """
-
-    vector: int
-    asked: int
+    vector: int  # the XOR of the word number, not 0
+    asked: int  # functional of the thread
 
     def source(self, word: IntArray, thread: IntArray) -> tuple[IntArray, IntArray]:
         """Return the source places."""
@@ -110,22 +98,16 @@ class Choose(Record, code="LA884", step="choose"):
 class Exchange(Record, code="LA884", step="exchange"):
     """Swaps a bit of the word number with a bit of the lane number.
 
-    Args:
-        vector: The XOR of the word number.
-        lanes: The XOR of the lane.
-        word_asked: Functional of the word, 1 at ``vector``.
-        lane_asked: Functional of the lane, 1 at ``lanes``.
-
     Example:
         >>> word, thread = Exchange(1, 2, 1, 2).source(np.array([0, 1]), np.array([2, 2]))
         >>> word.tolist(), thread.tolist()
         ([1, 1], [0, 2])
     """
 
-    vector: int
-    lanes: int
-    word_asked: int
-    lane_asked: int
+    vector: int  # the XOR of the word number
+    lanes: int  # the XOR of the lane
+    word_asked: int  # functional of the word, 1 at ``vector``
+    lane_asked: int  # functional of the lane, 1 at ``lanes``
 
     def _validate(self) -> None:
         if not (self.vector & self.word_asked).bit_count() & (self.lanes & self.lane_asked).bit_count() & 1:
@@ -193,15 +175,10 @@ class Move(LaneRead, code="LA884", step="move"):
 
 @dataclass(frozen=True, slots=True)
 class Rename(Record, code="LA884", step="rename"):
-    """Renumbers words; no instruction.
+    """Renumbers words; no instruction."""
 
-    Args:
-        words: Per bit of the word number, its column of the source number.
-        constant: The source of word 0.
-    """
-
-    words: tuple[int, ...]
-    constant: int
+    words: tuple[int, ...]  # per bit of the word number, its column of the source number
+    constant: int  # the source of word 0
 
     def source(self, word: IntArray, thread: IntArray) -> tuple[IntArray, IntArray]:
         """Return the source places."""
@@ -219,19 +196,15 @@ Step: TypeAlias = Choose | Exchange | Move | Rename
 class Take(Record, code="LA930", step="take"):
     """Replaces the thread's elements by a selection of them, the same in all threads.
 
-    Args:
-        registers: For each element after the step, its number before; elements may be dropped or repeated.
-        packed: Elements per word before.
-        repacked: Elements per word after.
-
     Example:
         >>> Take((1, 0), 2, 2).parts(0), Take((1, 0), 2, 2).permutes, Take((2, 3, 0, 1), 2, 2).permutes
         (((0, 1), (0, 0)), 1, 0)
     """
 
+    # for each element after the step, its number before; elements may be dropped or repeated
     registers: tuple[int, ...]
-    packed: int
-    repacked: int
+    packed: int  # elements per word before
+    repacked: int  # elements per word after
 
     def _validate(self) -> None:
         if min(self.packed, self.repacked) < 1 or min(self.registers, default=-1) < 0:
@@ -262,17 +235,11 @@ class Take(Record, code="LA930", step="take"):
 
 @dataclass(frozen=True, slots=True)
 class Repack(Record, code="LA884", step="repack"):
-    """Renumbers a lane's elements, packed several to a word: element e is part e % packed of word e // packed.
+    """Renumbers a lane's elements, packed several to a word: element e is part e % packed of word e // packed."""
 
-    Args:
-        elements: Per bit of the element number, its column of the source number.
-        constant: The source of element 0.
-        packed: Elements per word.
-    """
-
-    elements: tuple[int, ...]
-    constant: int
-    packed: int
+    elements: tuple[int, ...]  # per bit of the element number, its column of the source number
+    constant: int  # the source of element 0
+    packed: int  # elements per word
 
     @property
     def take(self) -> Take:

@@ -25,8 +25,6 @@ from layoutalg.ground.record import Record
 from layoutalg.proofs.certify import Certificate
 from layoutalg.proofs.certify.algebra import composition
 from layoutalg.proofs.conversion import (
-    ELEMENT_BITS,
-    LINE_BYTES,
     Alternative,
     ConversionCost,
     Held,
@@ -37,8 +35,9 @@ from layoutalg.proofs.conversion import (
 from layoutalg.proofs.conversion_steps import WORD_BITS, SharedAccess
 from layoutalg.proofs.exchange import Take
 from layoutalg.proofs.listed_access import UNCOUNTED, counted_turns
+from layoutalg.targets.bank_counting import TURN_BYTES
 from layoutalg.targets.instruction_costs import InstructionCosts, instruction_costs
-from layoutalg.targets.registry import lookup
+from layoutalg.targets.registry import asked_bits, lookup
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 CHECK = Checker("LA935", "invalid gather or gather plan")
@@ -51,23 +50,14 @@ MOST = 1 << 22
 
 @dataclass(frozen=True, slots=True)
 class Stage(Record, code="LA935"):
-    """The source in shared memory.
+    """The source in shared memory."""
 
-    Args:
-        registers: The source registers in store order.
-        store: The stores.
-        load: The instruction that loads an element.
-        turns: Turns of the loads if all lanes have the same index; -1 if the bank model is unknown.
-        smem_bytes: Bytes of shared memory.
-        barrier: ``"warp"`` if every warp loads only what it stored, otherwise ``"block"``.
-    """
-
-    registers: tuple[int, ...]
-    store: SharedAccess
-    load: str
-    turns: int
-    smem_bytes: int
-    barrier: str
+    registers: tuple[int, ...]  # the source registers in store order
+    store: SharedAccess  # the stores
+    load: str  # the instruction that loads an element
+    turns: int  # turns of the loads if all lanes have the same index; -1 if the bank model is unknown
+    smem_bytes: int  # bytes of shared memory
+    barrier: str  # ``"warp"`` if every warp loads only what it stored, otherwise ``"block"``
 
     def _validate(self) -> None:
         if self.barrier not in ("warp", "block"):
@@ -123,8 +113,7 @@ class GatherPlan(
                 "mechanism", f"must be one of {', '.join(MECHANISMS)}, the last with a stage", self.mechanism
             )
         lookup(self.target)
-        if self.element_bits not in ELEMENT_BITS:
-            raise CHECK.malformed("element_bits", "must be 8, 16, 32, 64 or 128", self.element_bits)
+        asked_bits(CHECK, self.element_bits)
         if (self.source.lanes, self.source.warps) != (self.index.lanes, self.index.warps):
             raise CHECK.malformed("index", "must have the lanes and warps of the source", self.index.warps)
         if self.axis not in dict(self.tensor):
@@ -344,8 +333,8 @@ def counted_gather(
         store = stage.store
         live = int(np.count_nonzero(store.taking(index.lanes * index.warps)))
         accesses, barriers = store.count + index.registers, 1
-        least = -(-index.registers * index.warps * index.lanes * element_bits // 8 // LINE_BYTES)
-        stored = -(-live * store.elements * element_bits // 8 // LINE_BYTES)
+        least = -(-index.registers * index.warps * index.lanes * element_bits // 8 // TURN_BYTES)
+        stored = -(-live * store.elements * element_bits // 8 // TURN_BYTES)
         turns = (stored if store.turns == UNCOUNTED else store.turns) + (
             least if stage.turns == UNCOUNTED else stage.turns
         )

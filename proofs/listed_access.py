@@ -105,22 +105,16 @@ class ListedAccess(Record, code="LA930"):
 
     Instruction i moves the elements i v to (i + 1) v - 1, v = ``elements``, contiguous from the address.
 
-    Args:
-        instruction: Its ``bank_model`` name.
-        elements: Elements that an instruction moves per thread.
-        rows: Byte addresses [instruction][thread]; -1 for idle threads.
-        turns: Bank turns of all instructions of all warps; -1 if the bank model is unknown.
-
     Example:
         >>> access = ListedAccess("st.shared.b32", 1, (tuple(range(0, 396, 4))[:96], tuple(range(384, 768, 4))), 6)
         >>> access.counted("sm_90a", 32), access.bases(), access.lookups
         (6, ((0, 0), (0, 384)), 0)
     """
 
-    instruction: str
-    elements: int
-    rows: tuple[tuple[int, ...], ...]
-    turns: int
+    instruction: str  # its ``bank_model`` name
+    elements: int  # elements that an instruction moves per thread
+    rows: tuple[tuple[int, ...], ...]  # byte addresses [instruction][thread]; -1 for idle threads
+    turns: int  # bank turns of all instructions of all warps; -1 if the bank model is unknown
 
     def _validate(self) -> None:
         if self.elements < 1 or not self.rows or len({len(row) for row in self.rows}) != 1:

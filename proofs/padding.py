@@ -39,19 +39,12 @@ FORMS = ("pitches", "interval", "padded_shared", "reordered")
 
 @dataclass(frozen=True, slots=True)
 class CellAccess(Record, code="LA920", json="name kind bits instructions"):
-    """Instructions that move cells of a tile.
+    """Instructions that move cells of a tile."""
 
-    Args:
-        name: Its name in reports.
-        kind: ``"load"``, ``"store"``, ``"ldmatrix"``, ``"stmatrix"``; the last two optionally with ``".trans"``.
-        bits: Bits per lane, or per matrix row.
-        cells: Per instruction, the first cell of each lane; None for an inactive lane.
-    """
-
-    name: str
-    kind: str
-    bits: int
-    cells: tuple[tuple[int | None, ...], ...]
+    name: str  # its name in reports
+    kind: str  # ``"load"``, ``"store"``, ``"ldmatrix"``, ``"stmatrix"``; the last two optionally with ``".trans"``
+    bits: int  # bits per lane, or per matrix row
+    cells: tuple[tuple[int | None, ...], ...]  # per instruction, the first cell of each lane; None for an inactive lane
 
     def _validate(self) -> None:
         CHECK.choice(self.kind, "kind", KINDS)

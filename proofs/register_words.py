@@ -35,21 +35,15 @@ WordStep: TypeAlias = Choose | Exchange | Move | Rename | Read
 class Mixed(Generic[W]):
     """A word made of one or two others.
 
-    Args:
-        words: Its source words.
-        asked: Functional of the thread; 0 if all threads do the same.
-        off: Per byte, the source byte (4 and up: second word) where the functional is 0.
-        on: The same where it is 1.
-
     Example:
         >>> Mixed(("a", "b"), 1, STRAIGHT, (4, 5, 6, 7)).instruction, Mixed(("a",), 0, STRAIGHT, STRAIGHT).instruction
         ('select', '')
     """
 
-    words: tuple[W, ...]
-    asked: int
-    off: tuple[int, ...]
-    on: tuple[int, ...]
+    words: tuple[W, ...]  # its source words
+    asked: int  # functional of the thread; 0 if all threads do the same
+    off: tuple[int, ...]  # per byte, the source byte (4 and up: second word) where the functional is 0
+    on: tuple[int, ...]  # the same where it is 1
 
     @property
     def whole(self) -> tuple[int | None, int | None]:

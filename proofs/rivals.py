@@ -24,19 +24,13 @@ MOST_STARTS = 1 << 20
 
 
 class Rivals(NamedTuple):
-    """The layouts claimed to take no fewer turns.
+    """The layouts claimed to take no fewer turns."""
 
-    Args:
-        accesses: Target, instruction and cells, int64[instruction, lane], with -1 for inactive lanes.
-        layouts: Stages from cells to bytes; None for every placement of cells without overlap.
-        turns: The fewest turns.
-        first: The first layout that takes them.
-    """
-
+    # target, instruction and cells, int64[instruction, lane], with -1 for inactive lanes
     accesses: tuple[tuple[str, str, IntArray], ...]
-    layouts: tuple[object, ...] | None
-    turns: int
-    first: int | None = None
+    layouts: tuple[object, ...] | None  # stages from cells to bytes; None for every placement of cells without overlap
+    turns: int  # the fewest turns
+    first: int | None = None  # the first layout that takes them
 
 
 def _orders(axes: Sequence[tuple[int, int]]) -> list[tuple[Columns, int]]:

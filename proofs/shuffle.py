@@ -32,17 +32,11 @@ NONE = -1
 
 @dataclass(frozen=True, slots=True)
 class Round(Record, code="LA881"):
-    """One shuffle of every warp; fields are indexed [warp][lane].
+    """One shuffle of every warp; fields are indexed [warp][lane]."""
 
-    Args:
-        send: The register that a lane offers.
-        read: The lane that it reads.
-        into: The register that it writes; -1 to drop the word.
-    """
-
-    send: tuple[tuple[int, ...], ...]
-    read: tuple[tuple[int, ...], ...]
-    into: tuple[tuple[int, ...], ...]
+    send: tuple[tuple[int, ...], ...]  # the register that a lane offers
+    read: tuple[tuple[int, ...], ...]  # the lane that it reads
+    into: tuple[tuple[int, ...], ...]  # the register that it writes; -1 to drop the word
 
 
 @dataclass(frozen=True, slots=True)

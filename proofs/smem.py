@@ -36,17 +36,11 @@ TABLE_ELEMENTS = 2**20
 
 @dataclass(frozen=True, slots=True)
 class SharedTile(Checked, code="LA374"):
-    """A tile layout ``swizzle(base + sum of digit * stride)`` on byte addresses.
+    """A tile layout ``swizzle(base + sum of digit * stride)`` on byte addresses."""
 
-    Args:
-        modes: Per tile dimension, coalesced ``(extent, element stride)`` digits, fastest first.
-        swizzle: TensorMap swizzle name.
-        base: Offset of the first element from the tile base, in elements, before the swizzle.
-    """
-
-    modes: tuple[Flat, ...]
-    swizzle: str
-    base: int = 0
+    modes: tuple[Flat, ...]  # per tile dimension, coalesced ``(extent, element stride)`` digits, fastest first
+    swizzle: str  # TensorMap swizzle name
+    base: int = 0  # offset of the first element from the tile base, in elements, before the swizzle
 
     @property
     def tile(self) -> tuple[int, ...]:

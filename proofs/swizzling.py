@@ -40,18 +40,15 @@ _VECTORS = {8: "b8", 16: "b16", 32: "b32", 64: "v2.b32", 128: "v4.b32"}
 class TileAccess(Record, code="LA910", json="layout kind"):
     """Registers of warps that are loaded from, or stored to, a tile in shared memory.
 
-    Args:
-        layout: From (register, lane) and any further axes, which count warps, to tile coordinates.
-        kind: ``"load"``, ``"store"``: the widest vectors; a load or store by its name: vectors of its width;
-            ``"ldmatrix"``, ``"ldmatrix.trans"``, ``"stmatrix"``, ``"stmatrix.trans"``: matrices of 8 rows of 16 bytes.
-
     Example:
         >>> rows = LinearLayout.from_bases({"register": [(1,)], "lane": [(2 << b,) for b in range(5)]}, {"tile": 64})
         >>> TileAccess(rows).registers, TileAccess(rows, "store").lanes
         ((1,), (2, 4, 8, 16, 32))
     """
 
-    layout: LinearLayout
+    layout: LinearLayout  # from (register, lane) and any further axes, which count warps, to tile coordinates
+    # ``"load"``, ``"store"``: the widest vectors; a load or store by its name: vectors of its width; ``"ldmatrix"``,
+    # ``"ldmatrix.trans"``, ``"stmatrix"``, ``"stmatrix.trans"``: matrices of 8 rows of 16 bytes
     kind: str = "load"
 
     def _validate(self) -> None:

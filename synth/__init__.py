@@ -10,37 +10,39 @@ if __name__ != "layoutalg.synth":
 from layoutalg.ground.lazy import door
 
 if TYPE_CHECKING:
-    from layoutalg.synth import (
-        admission,
-        conversions,
-        factor,
-        paddings,
-        ragged,
-        schedule,
-        solving,
-        swizzles,
-        symbolic,
-        tensormap,
-        wgmma,
-    )
-    from layoutalg.synth.admission import admissible
-    from layoutalg.synth.conversions import conversion
-    from layoutalg.synth.conversions.gathers import gather
-    from layoutalg.synth.factor import factorise
-    from layoutalg.synth.paddings import padding
-    from layoutalg.synth.ragged import RaggedFamily, synthesize_ragged
-    from layoutalg.synth.solving import joint
-    from layoutalg.synth.swizzles import swizzle
-    from layoutalg.synth.swizzles.classes import universal_swizzle
-    from layoutalg.synth.symbolic import SymbolicPlan, SymbolicProblem, synthesize_symbolic
-    from layoutalg.synth.tensormap import (
-        InadmissibleError,
-        Issue,
-        TensorMapPlan,
-        TensorMapProblem,
-        synthesize_tensormap,
-    )
-    from layoutalg.synth.wgmma import InadmissibleOperandError, OperandPlan, OperandProblem, synthesize_wgmma
+    from layoutalg.synth import admission as admission
+    from layoutalg.synth import conversions as conversions
+    from layoutalg.synth import factor as factor
+    from layoutalg.synth import paddings as paddings
+    from layoutalg.synth import ragged as ragged
+    from layoutalg.synth import schedule as schedule
+    from layoutalg.synth import solving as solving
+    from layoutalg.synth import swizzles as swizzles
+    from layoutalg.synth import symbolic as symbolic
+    from layoutalg.synth import tensormap as tensormap
+    from layoutalg.synth import wgmma as wgmma
+    from layoutalg.synth.admission import admissible as admissible
+    from layoutalg.synth.conversions import conversion as conversion
+    from layoutalg.synth.conversions.gathers import gather as gather
+    from layoutalg.synth.factor import factorise as factorise
+    from layoutalg.synth.paddings import padding as padding
+    from layoutalg.synth.ragged import RaggedFamily as RaggedFamily
+    from layoutalg.synth.ragged import synthesize_ragged as synthesize_ragged
+    from layoutalg.synth.solving import joint as joint
+    from layoutalg.synth.swizzles import swizzle as swizzle
+    from layoutalg.synth.swizzles.classes import universal_swizzle as universal_swizzle
+    from layoutalg.synth.symbolic import SymbolicPlan as SymbolicPlan
+    from layoutalg.synth.symbolic import SymbolicProblem as SymbolicProblem
+    from layoutalg.synth.symbolic import synthesize_symbolic as synthesize_symbolic
+    from layoutalg.synth.tensormap import InadmissibleError as InadmissibleError
+    from layoutalg.synth.tensormap import Issue as Issue
+    from layoutalg.synth.tensormap import TensorMapPlan as TensorMapPlan
+    from layoutalg.synth.tensormap import TensorMapProblem as TensorMapProblem
+    from layoutalg.synth.tensormap import synthesize_tensormap as synthesize_tensormap
+    from layoutalg.synth.wgmma import InadmissibleOperandError as InadmissibleOperandError
+    from layoutalg.synth.wgmma import OperandPlan as OperandPlan
+    from layoutalg.synth.wgmma import OperandProblem as OperandProblem
+    from layoutalg.synth.wgmma import synthesize_wgmma as synthesize_wgmma
 
 __getattr__, __dir__ = door(
     __name__,
@@ -61,39 +63,3 @@ __getattr__, __dir__ = door(
         "layoutalg.synth.wgmma": "wgmma InadmissibleOperandError OperandPlan OperandProblem synthesize_wgmma",
     },
 )
-
-__all__ = [
-    "InadmissibleError",
-    "InadmissibleOperandError",
-    "Issue",
-    "OperandPlan",
-    "OperandProblem",
-    "RaggedFamily",
-    "SymbolicPlan",
-    "SymbolicProblem",
-    "TensorMapPlan",
-    "TensorMapProblem",
-    "admissible",
-    "admission",
-    "conversion",
-    "conversions",
-    "factor",
-    "factorise",
-    "gather",
-    "joint",
-    "padding",
-    "paddings",
-    "ragged",
-    "schedule",
-    "solving",
-    "swizzle",
-    "swizzles",
-    "symbolic",
-    "synthesize_ragged",
-    "synthesize_symbolic",
-    "synthesize_tensormap",
-    "synthesize_wgmma",
-    "tensormap",
-    "universal_swizzle",
-    "wgmma",
-]

@@ -29,21 +29,13 @@ IntArray = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """Instructions.
+    """Instructions."""
 
-    Args:
-        addresses: Byte addresses, [instruction, warp, lane].
-        slots: Flat tile coordinate of the element in each slot, [instruction, warp, lane, slot].
-        order: Per instruction, the register of each slot; empty for a whole tile.
-        along: Dimension of the rows; -1 for registers.
-        parts: Which part of its element each slot holds, indexed like ``slots``; 0 for whole elements.
-    """
-
-    addresses: IntArray
-    slots: IntArray
-    parts: IntArray
-    order: tuple[tuple[int, ...], ...] = ()
-    along: int = -1
+    addresses: IntArray  # byte addresses, [instruction, warp, lane]
+    slots: IntArray  # flat tile coordinate of the element in each slot, [instruction, warp, lane, slot]
+    parts: IntArray  # which part of its element each slot holds, indexed like ``slots``; 0 for whole elements
+    order: tuple[tuple[int, ...], ...] = ()  # per instruction, the register of each slot; empty for a whole tile
+    along: int = -1  # dimension of the rows; -1 for registers
 
 
 def unfit(form: AccessForm, bits: int, *, whole: bool) -> Broken | None:

@@ -34,19 +34,13 @@ MOST = 2**22
 
 @dataclass(frozen=True, slots=True)
 class Tiling(Record, code="LA831", schema="layoutalg/tiling/1", json="extents outer registers starts"):
-    """A register layout as a list of instructions.
+    """A register layout as a list of instructions."""
 
-    Args:
-        registers: Per instruction, the layout's register for each register of the fragment.
-        starts: Per instruction and outer point (warp), the tile coordinates where the instruction's tile starts.
-        outer: The outer axes and their extents, first fastest.
-        extents: Extents of the instruction's tile.
-    """
-
-    registers: tuple[tuple[int, ...], ...]
+    registers: tuple[tuple[int, ...], ...]  # per instruction, the layout's register for each register of the fragment
+    # per instruction and outer point (warp), the tile coordinates where the instruction's tile starts
     starts: tuple[tuple[tuple[int, ...], ...], ...]
-    outer: tuple[tuple[str, int], ...]
-    extents: tuple[int, ...]
+    outer: tuple[tuple[str, int], ...]  # the outer axes and their extents, first fastest
+    extents: tuple[int, ...]  # extents of the instruction's tile
 
     @property
     def quotient(self) -> tuple[tuple[tuple[int, ...], ...], ...]:

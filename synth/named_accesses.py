@@ -46,17 +46,11 @@ _ENGINES = ("tma", "bulk", "wgmma", "tcgen05", "mma", "mfma", "wmma")
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """An access that was named.
+    """An access that was named."""
 
-    Args:
-        name: Its full name: ``ldmatrix.x4``, ``ld.shared.v4.b32``, ``mma.A``, ``rows``, ``along 0``.
-        kind: ``"load"``, ``"store"``, ``""`` if the name does not say; or the instruction, by its full name.
-        each: Elements of each lane; 0 if the name does not say.
-    """
-
-    name: str
-    kind: str
-    each: int = 0
+    name: str  # its full name: ``ldmatrix.x4``, ``ld.shared.v4.b32``, ``mma.A``, ``rows``, ``along 0``
+    kind: str  # ``"load"``, ``"store"``, ``""`` if the name does not say; or the instruction, by its full name
+    each: int = 0  # elements of each lane; 0 if the name does not say
 
     def __str__(self) -> str:
         if self.is_instruction:

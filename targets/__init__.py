@@ -10,21 +10,17 @@ if __name__ != "layoutalg.targets":
 from layoutalg.ground.lazy import door
 
 if TYPE_CHECKING:
-    from layoutalg.targets import banks, global_memory, layouts, model, nvidia, pipeline_costs, registry, target_model
-    from layoutalg.targets.target_model import TargetModel, model_of
+    from layoutalg.targets import banks as banks
+    from layoutalg.targets import global_memory as global_memory
+    from layoutalg.targets import layouts as layouts
+    from layoutalg.targets import model as model
+    from layoutalg.targets import nvidia as nvidia
+    from layoutalg.targets import pipeline_costs as pipeline_costs
+    from layoutalg.targets import registry as registry
+    from layoutalg.targets import target_model as target_model
+    from layoutalg.targets.target_model import TargetModel as TargetModel
+    from layoutalg.targets.target_model import model_of as model_of
 
-__all__ = [
-    "TargetModel",
-    "banks",
-    "global_memory",
-    "layouts",
-    "model",
-    "model_of",
-    "nvidia",
-    "pipeline_costs",
-    "registry",
-    "target_model",
-]
 
 _MODULES = ("banks", "global_memory", "layouts", "model", "nvidia", "pipeline_costs", "registry")
 __getattr__, __dir__ = door(

@@ -14,6 +14,8 @@ import numpy.typing as npt
 
 BANKS = 32
 WORD_BYTES = 4
+TURN_BYTES = BANKS * WORD_BYTES
+"""Bytes that all banks serve in one turn: the least over the targets."""
 LANES = 32
 JOINS = (1, 2)
 """On NVIDIA, neighbouring groups of a load merge if every lane shares its address with lane ^ one of these."""

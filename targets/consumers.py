@@ -63,23 +63,14 @@ class Absent(Record, schema=FACT_SCHEMA, verdict="absent", json="rule reason ins
 
 @fact("LA374")
 class ConsumerRule:
-    """Which targets have a consumer, and how it is decided.
+    """Which targets have a consumer, and how it is decided."""
 
-    Args:
-        family: Instructions that one finder decides: see ``synth.admission``.
-        rule: Id of the rule that refuses the others.
-        targets: Targets that have it.
-        needs: What it requires, in words.
-        kind: Its purpose: ``"matrix"``, ``"fill"``, ``"read"``, ``"write"``; alternatives are consumers of that kind.
-        source: Where it is stated.
-    """
-
-    family: str
-    rule: str
-    targets: tuple[str, ...]
-    needs: str
-    kind: str
-    source: Source
+    family: str  # instructions that one finder decides: see ``synth.admission``
+    rule: str  # id of the rule that refuses the others
+    targets: tuple[str, ...]  # targets that have it
+    needs: str  # what it requires, in words
+    kind: str  # its purpose: ``"matrix"``, ``"fill"``, ``"read"``, ``"write"``; alternatives are consumers of that kind
+    source: Source  # where it is stated
 
 
 _CUDA = tuple(name for name, target in TARGETS.items() if target.vendor == "nvidia")

@@ -31,8 +31,10 @@ from layoutalg.targets.registry import lookup
 IntArray = npt.NDArray[np.int64]
 DWORD_BITS = 32
 WAVE32 = 32
-SECTOR_BYTES = 32
+SECTOR_BYTES, LINE_BYTES = 32, 128
 """Of NVIDIA's."""
+VECTOR_BYTES = 16
+"""That the widest load or store of every target moves for each lane."""
 _GUIDE = Source("CUDA C++ Best Practices Guide", "13.3", "10.2.1 Coalesced Access to Global Memory")
 _PROFILER = Source("Nsight Compute, Profiling Guide", "2026.1.0", "2.3.7 Quantities: sector, request, tag")
 _WIDE_TEXT = Source(
@@ -54,7 +56,7 @@ _AMD_ALIGN = Source(
 )
 _UNITS: Mapping[str, tuple[int, int, int, tuple[Source, ...]]] = MappingProxyType(
     {
-        "nvidia": (SECTOR_BYTES, SECTOR_BYTES, 128, (_GUIDE, _PROFILER)),
+        "nvidia": (SECTOR_BYTES, SECTOR_BYTES, LINE_BYTES, (_GUIDE, _PROFILER)),
         "gfx90a": (64, 64, 64, (_rocprof("3.0.0 (95b600e)", "gfx90a"), _AMD_ALIGN)),
         "gfx942": (128, 64, 128, (_rocprof("3.0.0 (95b600e)", "gfx942"), _AMD_ALIGN)),
         "gfx950": (128, 64, 128, (_rocprof("rocm-systems 019e04c", "gfx950"), _AMD_ALIGN)),

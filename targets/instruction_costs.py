@@ -26,31 +26,18 @@ CHECK = Checker("LA932", "invalid instruction costs")
 
 @dataclass(frozen=True, slots=True)
 class InstructionCosts:
-    """SM cycles for the instructions of one warp, and latencies.
+    """SM cycles for the instructions of one warp, and latencies."""
 
-    Args:
-        issue: Minimum cycles of one warp for a register instruction or a bank turn.
-        shuffle: A shuffle of one word.
-        select: A select, including its share of the comparison.
-        permute: A byte permutation.
-        turn: A bank turn.
-        shuffle_latency: From a shuffle to the use of its result.
-        shared_latency: From a shared-memory load to the use of its result, including the store before it.
-        block_barrier: A block barrier.
-        warp_barrier: A warp barrier.
-        evidence: ``"measured"``; ``"documented"``: throughputs are documented, latencies assumed; ``"assumed"``.
-    """
-
-    issue: float
-    shuffle: float
-    select: float
-    permute: float
-    turn: float
-    shuffle_latency: float
-    shared_latency: float
-    block_barrier: float
-    warp_barrier: float
-    evidence: str
+    issue: float  # minimum cycles of one warp for a register instruction or a bank turn
+    shuffle: float  # a shuffle of one word
+    select: float  # a select, including its share of the comparison
+    permute: float  # a byte permutation
+    turn: float  # a bank turn
+    shuffle_latency: float  # from a shuffle to the use of its result
+    shared_latency: float  # from a shared-memory load to the use of its result, including the store before it
+    block_barrier: float  # a block barrier
+    warp_barrier: float  # a warp barrier
+    evidence: str  # ``"measured"``; ``"documented"``: throughputs are documented, latencies assumed; ``"assumed"``
 
     def __post_init__(self) -> None:
         checked_kinds(self, "LA932")

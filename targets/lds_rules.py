@@ -26,21 +26,13 @@ WAVES: Mapping[str, int] = MappingProxyType({name: TARGETS[name].lanes for name 
 
 @fact("LA374")
 class LdsRule:
-    """How LDS serves one instruction of AMD.
+    """How LDS serves one instruction of AMD."""
 
-    Args:
-        lanes: Lanes of a wave; doubled for instructions with two addresses per lane.
-        banks: Banks of 4 bytes.
-        access_bytes: Bytes accessed per address.
-        phases: Lanes that are served together.
-        evidence: ``"measured"`` or ``"documented"``, by the sources above.
-    """
-
-    lanes: int
-    banks: int
-    access_bytes: int
-    phases: tuple[tuple[int, ...], ...]
-    evidence: str
+    lanes: int  # lanes of a wave; doubled for instructions with two addresses per lane
+    banks: int  # banks of 4 bytes
+    access_bytes: int  # bytes accessed per address
+    phases: tuple[tuple[int, ...], ...]  # lanes that are served together
+    evidence: str  # ``"measured"`` or ``"documented"``, by the sources above
 
 
 def _lanes(text: str, wave: int) -> tuple[tuple[int, ...], ...]:

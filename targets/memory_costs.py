@@ -7,18 +7,15 @@ The numbers are data: ``memory_costs.json`` says of each target on which chip, w
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from math import log2
-from pathlib import Path
 from typing import Literal
 
 from layoutalg.ground.check import Checker
-from layoutalg.ground.errors import Diagnostic, RepresentabilityError
 from layoutalg.ground.record import Record
-from layoutalg.targets.registry import lookup
+from layoutalg.targets.registry import entry_of, stored
 
 CHECK = Checker("LA941", "invalid memory costs")
 WAYS = ("vector", "bulk", "box")
@@ -29,23 +26,6 @@ MOST = 1e9
 class MemoryCosts(Record, code="LA941"):
     """What copies cost.
 
-    Args:
-        chip: The chip.
-        date: When the numbers were found.
-        evidence: ``"measured"`` or ``"assumed"``.
-        method: How they were found.
-        launch_us: Time between kernels of one stream or graph.
-        granules: Contiguous bytes, rising.
-        vector: GB/s for each, by loads and stores of 16 bytes.
-        bulk: The same by ``cp.async.bulk`` of one run each.
-        box: The same by boxes of the copy engine.
-        shuffles_per_us: Warp shuffles of all SMs.
-        blocks_per_us: Blocks of a gather through shared memory, one row each, that begin and end beside the copying.
-        gathers_per_us: Loads by a warp of 4 bytes per lane from any places, at the best.
-        sectors_per_us: Sectors of 32 bytes that loads get from L1.
-        cached_gbps: GB/s read from L2.
-        cache_bytes: Bytes of L2.
-
     Example:
         >>> costs = memory_costs("sm_90a")
         >>> costs.bandwidth("vector", 1 << 20) >= costs.bandwidth("vector", 48) >= costs.bandwidth("vector", 16)
@@ -53,20 +33,21 @@ class MemoryCosts(Record, code="LA941"):
     """
 
     chip: str
-    date: str
-    evidence: Literal["measured", "assumed"]
-    method: str
-    launch_us: float
-    granules: tuple[int, ...]
-    vector: tuple[float, ...]
-    bulk: tuple[float, ...]
-    box: tuple[float, ...]
-    shuffles_per_us: float
+    date: str  # when the numbers were found
+    evidence: Literal["measured", "assumed"]  # ``"measured"`` or ``"assumed"``
+    method: str  # how they were found
+    launch_us: float  # time between kernels of one stream or graph
+    granules: tuple[int, ...]  # contiguous bytes, rising
+    vector: tuple[float, ...]  # GB/s for each, by loads and stores of 16 bytes
+    bulk: tuple[float, ...]  # the same by ``cp.async.bulk`` of one run each
+    box: tuple[float, ...]  # the same by boxes of the copy engine
+    shuffles_per_us: float  # warp shuffles of all SMs
+    # blocks of a gather through shared memory, one row each, that begin and end beside the copying
     blocks_per_us: float
-    gathers_per_us: float
-    sectors_per_us: float
-    cached_gbps: float
-    cache_bytes: int
+    gathers_per_us: float  # loads by a warp of 4 bytes per lane from any places, at the best
+    sectors_per_us: float  # sectors of 32 bytes that loads get from L1
+    cached_gbps: float  # GB/s read from L2
+    cache_bytes: int  # bytes of L2
 
     def _validate(self) -> None:
         if not self.granules or self.granules[0] < 1 or any(one >= two for one, two in pairwise(self.granules)):
@@ -96,8 +77,7 @@ class MemoryCosts(Record, code="LA941"):
 
 @functools.cache
 def _table() -> Mapping[str, MemoryCosts]:
-    text = Path(__file__).with_suffix(".json").read_text(encoding="utf-8")
-    return {target: MemoryCosts(**entry) for target, entry in json.loads(text).items()}
+    return {target: MemoryCosts(**entry) for target, entry in stored(__file__).items()}
 
 
 def memory_costs(target: str) -> MemoryCosts:
@@ -109,8 +89,4 @@ def memory_costs(target: str) -> MemoryCosts:
         >>> memory_costs("sm_90a").chip
         'NVIDIA H200'
     """
-    lookup(target)
-    if target not in _table():
-        because = f"known are those of {', '.join(_table())}"
-        raise RepresentabilityError(Diagnostic("LA942", "no memory costs are known", (target,), because))
-    return _table()[target]
+    return entry_of(_table(), target, "LA942", "no memory costs are known")

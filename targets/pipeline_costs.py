@@ -11,48 +11,22 @@ References: CUDA C++ Programming Guide, throughput of arithmetic instructions, c
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import ceil
-from pathlib import Path
 from typing import Literal
 
 from layoutalg.ground.check import Checker
-from layoutalg.ground.errors import Diagnostic, RepresentabilityError
 from layoutalg.ground.record import Record
-from layoutalg.targets.registry import lookup
+from layoutalg.targets.registry import entry_of, stored
 
 CHECK = Checker("LA978", "invalid pipeline costs")
 MOST_CYCLES = 1e6
-SETMAXNREG = range(24, 257, 8)
-"""Registers of a thread that ``setmaxnreg`` can state (PTX ISA 9.1, 9.7.19.5)."""
 
 
 @dataclass(frozen=True, slots=True)
 class PipelineCosts(Record, code="LA978"):
     """Cycles of an SM, and what it does in a cycle.
-
-    Args:
-        chip: The chip.
-        date: When the numbers were found.
-        evidence: ``"measured"``, or ``"estimate"``.
-        method: How they were found.
-        load_latency: From a TMA load to its barrier, without the parts below.
-        load_latency_per_kib: For each KiB.
-        load_latency_per_issue: For the second of several copies.
-        load_occupancy: Of the copy engine by one copy, at least.
-        load_occupancy_per_kib: For each KiB.
-        store_latency: From a TMA store until its source is read.
-        store_latency_per_kib: For each KiB.
-        mma_latency: From the end of the last ``wgmma`` on the tensor cores to its result.
-        macs: Multiplications a cycle by element type.
-        arrive: From an arrival to the completion of a phase.
-        wait: From there until the waiting warp goes on.
-        float_lanes: Additions and multiplications of ``f32`` a cycle.
-        compare_lanes: Maxima a cycle.
-        convert_lanes: Conversions from ``f32`` a cycle.
-        sfu_lanes: Exponentials a cycle.
 
     Example:
         >>> costs = pipeline_costs("sm_90a")
@@ -61,24 +35,24 @@ class PipelineCosts(Record, code="LA978"):
     """
 
     chip: str
-    date: str
-    evidence: Literal["measured", "estimate"]
-    method: str
-    load_latency: float
-    load_latency_per_kib: float
-    load_latency_per_issue: float
-    load_occupancy: float
-    load_occupancy_per_kib: float
-    store_latency: float
-    store_latency_per_kib: float
-    mma_latency: float
-    macs: Mapping[str, int] = field(hash=False)
-    arrive: float
-    wait: float
-    float_lanes: int
-    compare_lanes: int
-    convert_lanes: int
-    sfu_lanes: int
+    date: str  # when the numbers were found
+    evidence: Literal["measured", "estimate"]  # ``"measured"``, or ``"estimate"``
+    method: str  # how they were found
+    load_latency: float  # from a TMA load to its barrier, without the parts below
+    load_latency_per_kib: float  # for each KiB
+    load_latency_per_issue: float  # for the second of several copies
+    load_occupancy: float  # of the copy engine by one copy, at least
+    load_occupancy_per_kib: float  # for each KiB
+    store_latency: float  # from a TMA store until its source is read
+    store_latency_per_kib: float  # for each KiB
+    mma_latency: float  # from the end of the last ``wgmma`` on the tensor cores to its result
+    macs: Mapping[str, int] = field(hash=False)  # multiplications a cycle by element type
+    arrive: float  # from an arrival to the completion of a phase
+    wait: float  # from there until the waiting warp goes on
+    float_lanes: int  # additions and multiplications of ``f32`` a cycle
+    compare_lanes: int  # maxima a cycle
+    convert_lanes: int  # conversions from ``f32`` a cycle
+    sfu_lanes: int  # exponentials a cycle
 
     def _validate(self) -> None:
         for name in self.__slots__:
@@ -113,8 +87,7 @@ class PipelineCosts(Record, code="LA978"):
 
 @functools.cache
 def _table() -> Mapping[str, PipelineCosts]:
-    text = Path(__file__).with_suffix(".json").read_text(encoding="utf-8")
-    return {target: PipelineCosts(**entry) for target, entry in json.loads(text).items()}
+    return {target: PipelineCosts(**entry) for target, entry in stored(__file__).items()}
 
 
 def pipeline_costs(target: str) -> PipelineCosts:
@@ -126,8 +99,4 @@ def pipeline_costs(target: str) -> PipelineCosts:
         >>> pipeline_costs("sm_90a").evidence in ("measured", "estimate")
         True
     """
-    lookup(target)
-    if target not in _table():
-        because = f"known are those of {', '.join(_table())}"
-        raise RepresentabilityError(Diagnostic("LA979", "no pipeline costs are known", (target,), because))
-    return _table()[target]
+    return entry_of(_table(), target, "LA979", "no pipeline costs are known")

@@ -7,39 +7,29 @@ relies on the behaviour is refused.
 from __future__ import annotations
 
 import functools
-import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from layoutalg.ground.check import Checker
 from layoutalg.ground.record import Record
-from layoutalg.targets.registry import lookup
+from layoutalg.targets.registry import lookup, stored
 
 CHECK = Checker("LA891", "invalid record of a probe")
 
 
 @dataclass(frozen=True, slots=True)
 class ClipProbe(Record, code="LA891"):
-    """Where address arithmetic of the copy engine was seen to wrap at 2^64, so that rows behind a group are clipped.
-
-    Args:
-        chip: The chip.
-        driver: Its driver.
-        date: When.
-        forms: Forms and directions that moved every byte right: ``"read_write load"``, ``"write_only store"``, ...
-        element_bytes: Elements that were tried.
-        above: What happened to rows above a group, which are in bounds: ``"moved"``, or empty if it was not tried.
-        evidence: ``"probed"``.
-    """
+    """Where address arithmetic of the copy engine was seen to wrap at 2^64, so that rows behind a group are clipped."""
 
     chip: str
-    driver: str
-    date: str
+    driver: str  # its driver
+    date: str  # when
+    # forms and directions that moved every byte right: ``"read_write load"``, ``"write_only store"``, ...
     forms: tuple[str, ...]
-    element_bytes: tuple[int, ...]
+    element_bytes: tuple[int, ...]  # elements that were tried
+    # what happened to rows above a group, which are in bounds: ``"moved"``, or empty if it was not tried
     above: str = ""
-    evidence: str = "probed"
+    evidence: str = "probed"  # ``"probed"``
 
     def _validate(self) -> None:
         CHECK.choice(self.above, "above", ("", "moved"))
@@ -60,6 +50,4 @@ def clip_probe(target: str) -> ClipProbe | None:
 
 @functools.cache
 def _probes() -> dict[str, dict[str, dict[str, Any]]]:
-    text = Path(__file__).with_suffix(".json").read_text(encoding="utf-8")
-    found: dict[str, dict[str, dict[str, Any]]] = json.loads(text)
-    return found
+    return stored(__file__)

@@ -7,13 +7,16 @@ measured on one are assumed for the others. ``Target.bank_grade`` records this, 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from layoutalg.ground.check import Checker
-from layoutalg.ground.errors import Diagnostic, MalformedError, shown
+from layoutalg.ground.errors import Diagnostic, MalformedError, RepresentabilityError, shown
 from layoutalg.targets.model import fact
+from layoutalg.targets.nvidia.registers import THREAD_REGISTERS
 
 
 @fact("LA374")
@@ -31,6 +34,7 @@ class Device:
     runtime: str
 
 
+Entry = TypeVar("Entry")
 Vendor: TypeAlias = Literal["nvidia", "amd"]
 BankGrade: TypeAlias = Literal["measured", "documented", "assumed"]
 
@@ -65,7 +69,7 @@ class Target:
     shared_kib: tuple[int, int] = (0, 0)
     threads: int = 0
     blocks: int = 0
-    registers: int = 255
+    registers: int = THREAD_REGISTERS
     file_kib: int = 0
     toolkit: str = ""
 
@@ -118,7 +122,7 @@ def _sm(
 ) -> Target:
     measured = (H200,) if capability == (9, 0) else ()
     return Target(
-        name, "nvidia", capability, measured, "PTX", 32, features, (kib - 1, kib), threads, blocks, 255, 0, toolkit
+        name, "nvidia", capability, measured, "PTX", 32, features, (kib - 1, kib), threads, blocks, toolkit=toolkit
     )
 
 
@@ -194,6 +198,21 @@ def lookup(arch: str) -> Target:
             )
         )
     return target
+
+
+def stored(module: str) -> dict[str, Any]:
+    """Return what the JSON file beside a module has, by target or kind."""
+    found: dict[str, Any] = json.loads(Path(module).with_suffix(".json").read_text(encoding="utf-8"))
+    return found
+
+
+def entry_of(table: Mapping[str, Entry], target: str, code: str, what: str) -> Entry:
+    """Return the entry of a target in a table of some targets, or refuse: which have one is said."""
+    lookup(target)
+    if target not in table:
+        because = f"known are those of {', '.join(table)}"
+        raise RepresentabilityError(Diagnostic(code, what, (target,), because))
+    return table[target]
 
 
 def vendor_of(arch: object) -> Vendor | None:

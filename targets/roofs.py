@@ -11,16 +11,13 @@ as in the programming guide. ``benchmarks/device.py roofs`` measures all but the
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from layoutalg.ground.check import Checker
-from layoutalg.ground.errors import Diagnostic, RepresentabilityError
 from layoutalg.ground.record import Record
 from layoutalg.targets.memory_costs import memory_costs
-from layoutalg.targets.registry import lookup
+from layoutalg.targets.registry import entry_of, stored
 
 CHECK = Checker("LA885", "invalid roofs of a chip")
 
@@ -29,33 +26,21 @@ CHECK = Checker("LA885", "invalid roofs of a chip")
 class Roofs(Record, code="LA885"):
     """What a chip does in a cycle.
 
-    Args:
-        chip: The chip.
-        assumed: Numbers that no record has: they rank candidates and do not predict times.
-        units: Multiprocessors.
-        clock_mhz: Cycles in a microsecond.
-        hbm_bytes: Bytes from or to memory, by the whole chip.
-        l2_bytes: Bytes from or to the L2 cache, by the whole chip.
-        shared_bytes: Bytes from or to shared memory, by one multiprocessor.
-        issues: Instructions of a warp, by one multiprocessor.
-        copied_bytes: Bytes, in whole lines of the L2 cache, that the copies of one multiprocessor load.
-        step: Cycles that a step of multiplications takes beside multiplying and crossing barriers.
-
     Example:
         >>> roofs("sm_90a").units
         132
     """
 
     chip: str
-    assumed: tuple[str, ...]
-    units: int
-    clock_mhz: float
-    hbm_bytes: float
-    l2_bytes: float
-    shared_bytes: float
-    issues: float
-    copied_bytes: float
-    step: float
+    assumed: tuple[str, ...]  # numbers that no record has: they rank candidates and do not predict times
+    units: int  # multiprocessors
+    clock_mhz: float  # cycles in a microsecond
+    hbm_bytes: float  # bytes from or to memory, by the whole chip
+    l2_bytes: float  # bytes from or to the L2 cache, by the whole chip
+    shared_bytes: float  # bytes from or to shared memory, by one multiprocessor
+    issues: float  # instructions of a warp, by one multiprocessor
+    copied_bytes: float  # bytes, in whole lines of the L2 cache, that the copies of one multiprocessor load
+    step: float  # cycles that a step of multiplications takes beside multiplying and crossing barriers
 
     @property
     def evidence(self) -> str:
@@ -72,9 +57,8 @@ class Roofs(Record, code="LA885"):
 
 @functools.cache
 def _table() -> Mapping[str, Roofs]:
-    text = Path(__file__).with_suffix(".json").read_text(encoding="utf-8")
     found = {}
-    for target, entry in json.loads(text).items():
+    for target, entry in stored(__file__).items():
         memory, cycles = memory_costs(target), 1e-3 * entry["clock_mhz"]  # of a nanosecond
         found[target] = Roofs(**entry, hbm_bytes=round(max(memory.vector) / cycles, 1))
     return found
@@ -85,8 +69,4 @@ def roofs(target: str) -> Roofs:
 
     Raises: RepresentabilityError: LA979: none are known.
     """
-    lookup(target)
-    if target not in _table():
-        because = f"known are those of {', '.join(_table())}"
-        raise RepresentabilityError(Diagnostic("LA979", "no rates are known", (target,), because))
-    return _table()[target]
+    return entry_of(_table(), target, "LA979", "no rates are known")

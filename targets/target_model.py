@@ -34,6 +34,7 @@ from layoutalg.targets.layouts.nvidia_instructions import (
     variant_of,
 )
 from layoutalg.targets.model import Source, fact
+from layoutalg.targets.nvidia.registers import BLOCK_REGISTERS, SETMAXNREG
 from layoutalg.targets.nvidia.tensormap.limits import GLOBAL_ALIGN_BYTES, SMEM_DESTINATION_ALIGN_BYTES
 from layoutalg.targets.registry import TARGETS, Target, lookup
 
@@ -56,7 +57,6 @@ _ROCM = Source("ROCm documentation", "e88a729 (2026)", "AMD GPU specifications: 
 _LLVM = Source("LLVM assembler and clang", "22.1.8", "last register, bytes of LDS and lanes that a kernel may have")
 
 CHECK = Checker("LA374")
-REGISTERS_PER_BLOCK = 65536
 
 
 def _nvidia(target: Target) -> Iterator[tuple[str, int, str, Source, Grade]]:
@@ -65,7 +65,7 @@ def _nvidia(target: Target) -> Iterator[tuple[str, int, str, Source, Grade]]:
     (block, unit), tmem = target.shared_kib, "tcgen05" in target.features
     yield "lanes", target.lanes, "lanes of a warp", _CCCL, grade
     yield "registers_per_thread", target.registers, "32-bit registers", _CCCL, "documented"
-    yield "registers_per_block", REGISTERS_PER_BLOCK, "32-bit registers", _CCCL, "documented"
+    yield "registers_per_block", BLOCK_REGISTERS, "32-bit registers", _CCCL, "documented"
     yield "threads_per_block", 1024, "threads", _CCCL, "documented"
     yield "threads_per_sm", target.threads, "threads", _CCCL, "documented"
     yield "blocks_per_sm", target.blocks, "blocks", _CCCL, "documented"
@@ -75,9 +75,9 @@ def _nvidia(target: Target) -> Iterator[tuple[str, int, str, Source, Grade]]:
     yield "named_barriers", 16, "barriers of a block", _PTX_BARRIER, "documented"
     yield "cluster_blocks", 8 if target.has_tensor_maps else 1, "blocks, portably", _GUIDE_CLUSTER, "documented"
     if target.has_tensor_maps and target.arch.endswith("a"):
-        yield "setmaxnreg_least", 24, "registers of a thread", _PTX_SETMAXNREG, "documented"
-        yield "setmaxnreg_most", 256, "registers of a thread", _PTX_SETMAXNREG, "documented"
-        yield "setmaxnreg_step", 8, "registers of a thread", _PTX_SETMAXNREG, "documented"
+        numbers = {"least": SETMAXNREG[0], "most": SETMAXNREG[-1], "step": SETMAXNREG.step}
+        for name, number in numbers.items():
+            yield f"setmaxnreg_{name}", number, "registers of a thread", _PTX_SETMAXNREG, "documented"
     yield "tmem_columns", 512 if tmem else 0, "columns", _PTX_TMEM, "documented"
     yield "tmem_lanes", 128 if tmem else 0, "lanes", _PTX_TMEM, "documented"
     yield "bank_bytes", WORD_BYTES, "bytes of a bank", _GUIDE_BANKS, grade
@@ -162,7 +162,7 @@ class TargetModel:
         words = CHECK.integer(words, "words", 0, 2**32)
         threads = CHECK.integer(threads, "threads", 1, 2**32)
         target = self.target
-        room = REGISTERS_PER_BLOCK if target.vendor == "nvidia" else (target.file_kib << 10) // 4
+        room = BLOCK_REGISTERS if target.vendor == "nvidia" else (target.file_kib << 10) // 4
         if words > target.registers:
             return f"{words} registers per thread, {target.arch} has {target.registers}"
         return f"{words * threads} registers per block, {target.arch} has {room}" if words * threads > room else ""

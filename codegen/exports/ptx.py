@@ -36,17 +36,11 @@ _TF32 = {"tf32": 11, "tf32_ftz": 12}
 
 @dataclass(frozen=True, slots=True)
 class Patch(Checked, code="LA895"):
-    """One ``tensormap.replace``.
+    """One ``tensormap.replace``."""
 
-    Args:
-        field: Field of the map, as PTX names it.
-        value: The new value, in the instruction's encoding.
-        ordinal: The mode, for per-mode fields; otherwise None.
-    """
-
-    field: str
-    value: int
-    ordinal: int | None = None
+    field: str  # field of the map, as PTX names it
+    value: int  # the new value, in the instruction's encoding
+    ordinal: int | None = None  # the mode, for per-mode fields; otherwise None
 
     def _validate(self) -> None:
         CHECK.choice(self.field, "field", FIELDS)

@@ -114,17 +114,22 @@ class ArrayKernel(Checked):
 def launch_values(
     maps: Sequence[bytes], addresses: Sequence[int], blocks: int, status: Place | None
 ) -> tuple[list[bytes], Place]:
-    """Return maps at their addresses, and the array for a status word of each block, by default a new one."""
-    if status is None:
-        status = np.zeros(blocks, dtype=np.int32)
-    words = ArrayArgument("status", (blocks,), STATUS_BYTES, STATUS_BYTES, written=True)
-    checked_places((words,), {"status": status})
-    return [place_map(raw, address) for raw, address in zip(maps, addresses, strict=True)], status
+    """Return maps at their addresses, and the array for a status word of each block."""
+    placed = [place_map(raw, address) for raw, address in zip(maps, addresses, strict=True)]
+    return placed, status_words(blocks, status)
+
+
+def status_words(blocks: int, status: Place | None) -> Place:
+    """Return the array for a status word of each block, by default a new one."""
+    words = np.zeros(blocks, dtype=np.int32) if status is None else status
+    stated = ArrayArgument("status", (blocks,), STATUS_BYTES, STATUS_BYTES, written=True)
+    checked_places((stated,), {"status": words})
+    return words
 
 
 def checked_shape(shape: object, rank: int | None = None) -> tuple[int, ...]:
     """Return extents, each from 1 to 2^31 - 1, of an addressable array."""
-    if not isinstance(shape, Sequence) or isinstance(shape, str) or not shape:
+    if not isinstance(shape, (tuple, list)) or not shape:
         raise CHECK.malformed("shape", "must be a sequence of extents, outermost first", shape)
     found = tuple(CHECK.integer(extent, "shape", 1, MOST_EXTENT) for extent in shape)
     if rank is not None and len(found) != rank:
@@ -141,7 +146,7 @@ def checked_extents(shape: object, names: Sequence[str]) -> tuple[int, ...]:
         >>> checked_extents([16, 8], ("rows", "columns"))
         (16, 8)
     """
-    if not isinstance(shape, Sequence) or isinstance(shape, str) or len(shape) != len(names):
+    if not isinstance(shape, (tuple, list)) or len(shape) != len(names):
         raise CHECK.malformed("shape", f"must have {len(names)} extents: {', '.join(names)}", shape)
     return tuple([CHECK.integer(extent, "shape", 1, MOST_EXTENT) for extent in shape])
 

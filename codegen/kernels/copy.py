@@ -20,7 +20,8 @@ from layoutalg.codegen.pipeline.emission import emit
 from layoutalg.codegen.pipeline.program import Loop, Program, Worker
 from layoutalg.codegen.portable import portable_prelude
 from layoutalg.proofs.pipeline import Barrier, Buffer, Op, Pipeline, Role
-from layoutalg.synth.indirect.choice import STAGE_BYTES, VECTOR_BYTES
+from layoutalg.synth.indirect.choice import STAGE_BYTES
+from layoutalg.targets.global_memory import VECTOR_BYTES
 
 WAYS = ("tma", "vector")
 

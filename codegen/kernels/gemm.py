@@ -20,11 +20,11 @@ from layoutalg.codegen.kernel import KernelSource, checked_name
 from layoutalg.codegen.kernels import answer
 from layoutalg.codegen.kernels.answer import CHECK, PERSISTENT_GRID
 from layoutalg.codegen.kernels.arguments import ArrayArgument, Place, checked_places
-from layoutalg.codegen.kernels.gemm_forms import GROUP_ROWS, LINE_BYTES, SPANS, WARPS, Form, fitted, forms
+from layoutalg.codegen.kernels.gemm_forms import GROUP_ROWS, SPANS, WARPS, Form, fitted, forms
 from layoutalg.codegen.kernels.ring import checked_tiles, mover, tile_plan, tiles_of, tiles_of_block
 from layoutalg.codegen.pipeline.emission import Emitted, emit
 from layoutalg.codegen.pipeline.memory import Memory, placed
-from layoutalg.codegen.pipeline.program import WARP, Loop, Program, Worker, consumer_registers, launch_registers
+from layoutalg.codegen.pipeline.program import WARP, Loop, Program, Worker, consumer_registers
 from layoutalg.codegen.prelude import wgmma_prelude
 from layoutalg.codegen.thread_numbers import Numbers
 from layoutalg.ground.record import Checked
@@ -34,6 +34,8 @@ from layoutalg.proofs.pipeline.transfers import Transfer
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.proofs.wgmma import OperandPlan
 from layoutalg.synth.wgmma.plan import wgmma
+from layoutalg.targets.global_memory import LINE_BYTES
+from layoutalg.targets.nvidia.registers import THREAD_REGISTERS, launch_registers
 from layoutalg.targets.nvidia.swizzles import XORS
 from layoutalg.targets.nvidia.wgmma import require_wgmma
 
@@ -340,7 +342,7 @@ def form_pipeline(form: Form, a: int, b: int) -> Pipeline:
 
 def check_form(form: Form, size: int, major_a: str, major_b: str) -> None:
     """Refuse accumulators that a thread has no registers for, and tiles that are not whole spans of the swizzle."""
-    room = launch_registers((1 + form.consumers) * WARPS * WARP) - OTHER_REGISTERS
+    room = min(THREAD_REGISTERS, launch_registers((1 + form.consumers) * WARPS * WARP)) - OTHER_REGISTERS
     if form.accumulators > room:
         rule = f"must need at most {room} accumulators per thread with {form.consumers} consumers"
         raise CHECK.malformed("form", rule, form.accumulators)
@@ -424,25 +426,15 @@ const int group = tile / {whole} * {together}, rest = tile % {whole};
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """What the text of a product is made of.
+    """What the text of a product is made of."""
 
-    Args:
-        name: Kernel symbol.
-        form: The form.
-        plans: Copies of A, B and D.
-        a: Descriptors of A.
-        b: Descriptors of B.
-        counts: Tiles in M (of all blocks of a cluster), in N, and steps in K of a block.
-        result: Type of D.
-    """
-
-    name: str
+    name: str  # kernel symbol
     form: Form
-    plans: Mapping[str, TensorMapPlan]
-    a: OperandPlan
-    b: OperandPlan
-    counts: tuple[int, int, int]
-    result: str
+    plans: Mapping[str, TensorMapPlan]  # copies of A, B and D
+    a: OperandPlan  # descriptors of A
+    b: OperandPlan  # descriptors of B
+    counts: tuple[int, int, int]  # tiles in M (of all blocks of a cluster), in N, and steps in K of a block
+    result: str  # type of D
 
     def program(self) -> Program:
         """Return the program."""

@@ -22,8 +22,6 @@ GROUP_ROWS: Final = 64
 WARPS: Final = WARPGROUP
 UNITS: Final = 132
 """Multiprocessors of the chip on which the times were found."""
-LINE_BYTES: Final = 128
-"""Rows that begin at multiples of this touch half as many lines of the L2 cache."""
 K_BYTES: Final = 32
 """Bytes of K of one ``wgmma``, of every type (PTX ISA 9.1, section 9.7.15.2)."""
 MOST_DEPTH: Final = 512
@@ -171,9 +169,10 @@ TIMES: Final[dict[Form, tuple[float, float, float]]] = {
     Form(64, 192, 1, 48, behind=1, split=4): (0.395, 0.58, 3.64),
     Form(64, 64, 1, 32, behind=1, split=2): (0.258, 0.245, 1.94),
 }
-"""Microseconds of a step of 128 bytes of K, with rows at multiples of ``LINE_BYTES`` and otherwise, and of a tile.
-Where too few shapes told a tile from a step, the time of the tile is reasoned; 64 x 192 and 128 x 128 shared by four
-are set by the one or two shapes on which they are the fastest. Eight blocks that share K never paid."""
+"""Microseconds of a step of 128 bytes of K, with rows at multiples of ``LINE_BYTES``, which touch half as many lines of
+the L2 cache, and otherwise, and of a tile. Where too few shapes told a tile from a step, the time of the tile is
+reasoned; 64 x 192 and 128 x 128 shared by four are set by the one or two shapes on which they are the fastest. Eight
+blocks that share K never paid."""
 LAUNCH: Final = 1.4
 """Microseconds of a launch beside its steps and tiles, by the same fit."""
 CLUSTERS: Final = {1: UNITS, 2: UNITS // 2, 4: 30, 8: 15}

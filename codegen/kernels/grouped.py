@@ -18,7 +18,7 @@ from layoutalg.codegen.kernels import answer
 from layoutalg.codegen.kernels.answer import CHECK, PERSISTENT_GRID
 from layoutalg.codegen.kernels.arguments import ArrayArgument, Place
 from layoutalg.codegen.kernels.gemm import MOST_STEPS, Product, check_form, checked_types, operand, ordered
-from layoutalg.codegen.kernels.gemm_forms import GROUP_ROWS, LINE_BYTES, TIMES, Form, fitted
+from layoutalg.codegen.kernels.gemm_forms import GROUP_ROWS, TIMES, Form, fitted
 from layoutalg.codegen.kernels.ragged import AHEAD, REFUSED, TRIPS, ScheduledKernel, checked_tiles
 from layoutalg.codegen.kernels.ring import mover, tile_plan
 from layoutalg.codegen.kernels.schedule import HEADER_WORDS, schedule_kernel
@@ -30,6 +30,7 @@ from layoutalg.proofs.groups import tile_bound
 from layoutalg.proofs.tensor import Tensor
 from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
 from layoutalg.synth.tensormap import synthesize_tensormap
+from layoutalg.targets.global_memory import LINE_BYTES
 
 PANEL: Final = 64
 """Columns of a result in the span of a swizzle."""
@@ -246,13 +247,9 @@ def _box(shape: tuple[int, int], dtype: str, rows: int, columns: int, target: st
 
 @dataclass(frozen=True, slots=True)
 class _Grouped(Product):
-    """What the text of a product of groups is made of; ``counts`` begins with the tiles of the schedule at most.
+    """What the text of a product of groups is made of; ``counts`` begins with the tiles of the schedule at most."""
 
-    Args:
-        rests: Copies of the last rows of a group.
-    """
-
-    rests: tuple[TensorMapPlan, ...]
+    rests: tuple[TensorMapPlan, ...]  # copies of the last rows of a group
 
     def program(self) -> Program:
         """Return the program: that of a product, with tiles from a schedule."""

@@ -8,10 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
 from layoutalg.codegen.kernel import KernelSource
-from layoutalg.codegen.kernels.answer import CHECK, PERSISTENT_GRID, STATUS_BYTES
+from layoutalg.codegen.kernels.answer import CHECK, PERSISTENT_GRID, status_words
 from layoutalg.codegen.kernels.arguments import ArrayArgument, Place, checked_places
 from layoutalg.codegen.kernels.vectors import PLAIN_LOOP, CopyLoop
 from layoutalg.codegen.launch import place_map
@@ -84,11 +82,7 @@ class IndirectKernel(Checked):
             if count != self.blocks:
                 raise CHECK.malformed("blocks", f"must be {self.blocks} or left out: it is not persistent", count)
             return found
-        words = np.zeros(count, dtype=np.int32) if status is None else status
-        checked_places(
-            (ArrayArgument("status", (count,), STATUS_BYTES, STATUS_BYTES, written=True),), {"status": words}
-        )
-        return [*found, count, words]
+        return [*found, count, status_words(count, status)]
 
 
 def index_list(name: str, count: int, size: int = 4, written: bool = False) -> ArrayArgument:
@@ -98,22 +92,14 @@ def index_list(name: str, count: int, size: int = 4, written: bool = False) -> A
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """How threads of a block share rows of vectors.
+    """How threads of a block share rows of vectors."""
 
-    Args:
-        width: Threads of a row, a power of two.
-        each: Vectors of a thread.
-        parts: Blocks' parts of a row.
-        vectors: Vectors of a row.
-        threads: Threads of a block.
-        unit: C expression of the number of a block's part, if it has several.
-    """
-
-    width: int
-    each: int
-    parts: int
-    vectors: int
-    threads: int = field(default=THREADS, repr=False)
+    width: int  # threads of a row, a power of two
+    each: int  # vectors of a thread
+    parts: int  # blocks' parts of a row
+    vectors: int  # vectors of a row
+    threads: int = field(default=THREADS, repr=False)  # threads of a block
+    # C expression of the number of a block's part, if it has several
     unit: str = field(default="blockIdx.x", repr=False)
 
     @classmethod

@@ -29,8 +29,8 @@ from layoutalg.proofs.indirect.pages import Paged, PagedBatch
 from layoutalg.proofs.tensor import Tensor
 from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
 from layoutalg.synth.indirect import page_pieces, paged_choice
-from layoutalg.synth.indirect.choice import VECTOR_BYTES
 from layoutalg.synth.tensormap import synthesize_tensormap
+from layoutalg.targets.global_memory import VECTOR_BYTES
 
 WAYS = ("vector", "bulk", "tma")
 STAGES = 6

@@ -11,8 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from layoutalg.codegen.cuda import MAP_TYPE, issue_text
 from layoutalg.codegen.kernel import STATUS_TIMEOUT, KernelSource, checked_name
 from layoutalg.codegen.kernels import answer
@@ -152,12 +150,9 @@ class ScheduledKernel(Checked):
     ) -> tuple[list[int], list[Any]]:
         """Addresses of the arrays, and the last arguments: schedule, blocks, status."""
         count = CHECK.integer(self.blocks if blocks is None else blocks, "blocks", 1, self.blocks + 1)
-        if status is None:
-            status = np.zeros(count, dtype=np.int32)
         checked_places((self._schedule(False),), {"schedule": schedule})
-        words = ArrayArgument("status", (count,), answer.STATUS_BYTES, answer.STATUS_BYTES, written=True)
-        checked_places((words,), {"status": status})
-        return checked_places(self.arrays, places), [schedule, count, status]
+        words = answer.status_words(count, status)
+        return checked_places(self.arrays, places), [schedule, count, words]
 
     def _schedule(self, written: bool) -> ArrayArgument:
         return ArrayArgument("schedule", (self.schedule_words,), 4, 16, written=written)

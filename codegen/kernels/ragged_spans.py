@@ -24,7 +24,7 @@ from layoutalg.codegen.kernels.schedule import GIVEN, INDEX_TYPES, MOST_GROUPS
 from layoutalg.codegen.kernels.turned import fields
 from layoutalg.codegen.kernels.vectors import COPY_LOOP
 from layoutalg.codegen.portable import ELEMENT_TYPES, VECTOR_TYPES, portable_prelude
-from layoutalg.synth.indirect.choice import VECTOR_BYTES
+from layoutalg.targets.global_memory import VECTOR_BYTES
 from layoutalg.targets.registry import vendor_of
 
 MOST_BLOCKS = 132

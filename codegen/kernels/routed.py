@@ -13,7 +13,7 @@ from layoutalg.codegen.kernels.arguments import ArrayArgument
 from layoutalg.codegen.kernels.indirect import MOST_ROWS, THREADS, IndirectKernel, Share, index_list
 from layoutalg.codegen.portable import portable_prelude
 from layoutalg.proofs.dtypes import element_type
-from layoutalg.synth.indirect.choice import VECTOR_BYTES
+from layoutalg.targets.global_memory import VECTOR_BYTES
 from layoutalg.targets.registry import Target
 
 MOST_K = 64

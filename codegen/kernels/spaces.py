@@ -8,9 +8,10 @@ from typing import Any, Final
 
 from layoutalg.codegen.kernels.attention import checked_attention, checked_schedule
 from layoutalg.codegen.kernels.gemm import checked_form, checked_product
-from layoutalg.codegen.kernels.gemm_forms import CLUSTERS, GROUP_ROWS, LINE_BYTES, SPANS, WARPS, Form
+from layoutalg.codegen.kernels.gemm_forms import CLUSTERS, GROUP_ROWS, SPANS, WARPS, Form
 from layoutalg.synth.search.roofline import CHECK, Work
 from layoutalg.synth.search.space import Choice, Space
+from layoutalg.targets.global_memory import LINE_BYTES
 from layoutalg.targets.nvidia.swizzles import CHUNK_BYTES
 from layoutalg.targets.pipeline_costs import pipeline_costs
 from layoutalg.targets.roofs import roofs

@@ -20,9 +20,9 @@ from layoutalg.codegen.portable import ELEMENT_TYPES, VECTOR_TYPES, portable_pre
 from layoutalg.codegen.thread_numbers import IntArray, Numbers
 from layoutalg.proofs.swizzling import SwizzlePlan
 from layoutalg.targets.banks import bank_model
+from layoutalg.targets.global_memory import VECTOR_BYTES
 
 MOST_REGISTERS = 128
-VECTOR_BYTES = 16
 
 _BODY = """
 // {what}.

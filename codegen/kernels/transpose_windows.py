@@ -23,9 +23,8 @@ from layoutalg.codegen.kernels.answer import CHECK, ArrayKernel
 from layoutalg.codegen.kernels.arguments import ends
 from layoutalg.codegen.portable import portable_prelude
 from layoutalg.targets.bank_counting import BANKS
+from layoutalg.targets.global_memory import SECTOR_BYTES, VECTOR_BYTES
 
-SECTOR_BYTES = 32
-VECTOR_BYTES = 16
 MOST_HELD = 24
 
 _BODY = """

@@ -19,23 +19,14 @@ WORD_BYTES = 4
 
 @dataclass(frozen=True, slots=True)
 class TileShape(Checked):
-    """A tile and the blocks that a thread reads and writes at once; all numbers are powers of two.
+    """A tile and the blocks that a thread reads and writes at once; all numbers are powers of two."""
 
-    Args:
-        rows: Rows of the tile.
-        cols: Columns of the tile.
-        take: Columns that a thread reads at once.
-        give: Rows that a thread writes at once.
-        lanes: Lanes of a warp or wave.
-        warps: Warps of the block.
-    """
-
-    rows: int
-    cols: int
-    take: int
-    give: int
-    lanes: int
-    warps: int
+    rows: int  # rows of the tile
+    cols: int  # columns of the tile
+    take: int  # columns that a thread reads at once
+    give: int  # rows that a thread writes at once
+    lanes: int  # lanes of a warp or wave
+    warps: int  # warps of the block
 
     @property
     def steps(self) -> int:

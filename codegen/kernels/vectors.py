@@ -41,25 +41,17 @@ __device__ __forceinline__ {result} la_copy_{verb}({parameters})
 class CopyLoop(Checked):
     """How the threads of a block copy.
 
-    Args:
-        threads: Threads of a block, a power of two from 32 to 1024.
-        each: Vectors that a thread loads before it stores the first, 1 to 16.
-        turns: How often it does so, 1 to 8; indices of all turns are loaded first.
-        apart: Whether the turns of a block lie a grid apart, rather than beside each other.
-        load: Cache operator of loads, one of ``LOADS``.
-        store: Cache operator of stores, one of ``STORES``.
-
     Example:
         >>> CopyLoop(each=4, load=".nc", store=".cs")
         CopyLoop(threads=256, each=4, turns=1, apart=False, load='.nc', store='.cs')
     """
 
-    threads: int = 256
-    each: int = 4
-    turns: int = 1
-    apart: bool = False
-    load: str = ""
-    store: str = ""
+    threads: int = 256  # threads of a block, a power of two from 32 to 1024
+    each: int = 4  # vectors that a thread loads before it stores the first, 1 to 16
+    turns: int = 1  # how often it does so, 1 to 8; indices of all turns are loaded first
+    apart: bool = False  # whether the turns of a block lie a grid apart, rather than beside each other
+    load: str = ""  # cache operator of loads, one of ``LOADS``
+    store: str = ""  # cache operator of stores, one of ``STORES``
 
     def _validate(self) -> None:
         power(self.threads, "threads", 32, 1024)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from layoutalg.codegen.cuda import MAP_TYPE
 from layoutalg.codegen.kernel import STATUS_DONE, STATUS_TIMEOUT, KernelSource, checked_name, signature
 from layoutalg.codegen.pipeline.memory import placed
-from layoutalg.codegen.pipeline.program import CHECK, SLOT_ALIGN, WARP, Program, launch_registers
+from layoutalg.codegen.pipeline.program import CHECK, SLOT_ALIGN, WARP, Program
 from layoutalg.codegen.pipeline.roles import Writer, indented
 from layoutalg.codegen.portable import TENSOR_PRELUDE
 from layoutalg.codegen.prelude import (
@@ -21,6 +21,7 @@ from layoutalg.ground.errors import AdmissibilityError, Diagnostic
 from layoutalg.ground.verdict import Proved, Unknown
 from layoutalg.proofs.pipeline.decision import verify
 from layoutalg.proofs.pipeline.resources import BARRIER_BYTES
+from layoutalg.targets.nvidia.registers import launch_registers
 
 MOST_WAITS = 255
 

@@ -12,19 +12,12 @@ from layoutalg.proofs.pipeline.resources import BARRIER_BYTES
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Where rings are in shared memory.
+    """Where rings are in shared memory."""
 
-    Args:
-        buffers: Name to (first byte, bytes from slot to slot).
-        barriers: Name to the first byte.
-        failed: Byte of the word that says which wait gave up.
-        size: Bytes in all, with the alignment.
-    """
-
-    buffers: dict[str, tuple[int, int]]
-    barriers: dict[str, int]
-    failed: int
-    size: int
+    buffers: dict[str, tuple[int, int]]  # name to (first byte, bytes from slot to slot)
+    barriers: dict[str, int]  # name to the first byte
+    failed: int  # byte of the word that says which wait gave up
+    size: int  # bytes in all, with the alignment
 
 
 def placed(pipeline: Pipeline, target: str) -> Memory:

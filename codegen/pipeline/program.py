@@ -19,13 +19,12 @@ from layoutalg.proofs.pipeline.document import LANES, Pipeline, Role
 from layoutalg.proofs.pipeline.ops import COPIES, MOST_BYTES, Op
 from layoutalg.proofs.pipeline.resources import WARPGROUP, limits_of
 from layoutalg.proofs.tensormap import TensorMapPlan
-from layoutalg.targets.pipeline_costs import SETMAXNREG
+from layoutalg.targets.nvidia.registers import BLOCK_REGISTERS, SETMAXNREG, whole_units
 
 CHECK = Checker("LA985", "cannot emit this pipeline")
 WARP = LANES
 _LIMITS = limits_of("sm_90a")
 MOST_WARPS = _LIMITS["threads_per_block"] // WARP
-REGISTERS = _LIMITS["registers_per_block"]
 MOST_REGISTERS = 240
 """Registers of a thread that multiplies, at most."""
 SLOT_ALIGN = 1024
@@ -324,16 +323,6 @@ class Program(Checked, code="LA985"):
         return sum([worker.all_warps for worker in self.workers])
 
 
-def launch_registers(threads: int) -> int:
-    """Return the registers of a thread at launch: what the multiprocessor has, divided, in units of 8, at most 255.
-
-    Example:
-        >>> launch_registers(384), launch_registers(128)
-        (168, 255)
-    """
-    return min(_LIMITS["registers_per_thread"], REGISTERS // threads // SETMAXNREG.step * SETMAXNREG.step)
-
-
 def consumer_registers(consumers: int, loader: int) -> int:
     """Return the registers of a thread of each of some warpgroups, beside a warpgroup whose threads keep ``loader``.
 
@@ -341,8 +330,8 @@ def consumer_registers(consumers: int, loader: int) -> int:
         >>> [consumer_registers(consumers, 24) for consumers in (1, 2, 3)]
         [240, 240, 160]
     """
-    left = REGISTERS // (WARPGROUP * WARP) - loader
-    return min(left // consumers // SETMAXNREG.step * SETMAXNREG.step, MOST_REGISTERS)
+    left = BLOCK_REGISTERS // (WARPGROUP * WARP) - loader
+    return min(whole_units(left // consumers), MOST_REGISTERS)
 
 
 def _moves(op: Op) -> bool:

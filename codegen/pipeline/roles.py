@@ -13,10 +13,11 @@ from string import Template
 from typing import Final
 
 from layoutalg.codegen.pipeline.memory import Memory
-from layoutalg.codegen.pipeline.program import CHECK, ISSUED, MOST_NAMED, WARP, Loop, Program, Worker, launch_registers
+from layoutalg.codegen.pipeline.program import CHECK, ISSUED, MOST_NAMED, WARP, Loop, Program, Worker
 from layoutalg.proofs.pipeline.expansion import Meeting
 from layoutalg.proofs.pipeline.ops import Op, Part
 from layoutalg.proofs.pipeline.resources import BARRIER_BYTES
+from layoutalg.targets.nvidia.registers import launch_registers
 
 _CALLS: Final = {
     "arrive_tx": "{issuer}la_arrive_expect_tx({bar}, {bytes}u);",

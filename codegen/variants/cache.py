@@ -38,25 +38,17 @@ _STALE_SECONDS: Final = 3600
 class Key(Record, code="LA507"):
     """What a compiled kernel depends on.
 
-    Args:
-        guard: The sizes for which it is right.
-        arch: Architecture.
-        dtype: Element type; empty if there is no single one.
-        toolkit: Name and version of the compiler.
-        package: Version of this library.
-        text: Digest of the kernel's text, so that an entry never outlives a change of the builder.
-
     Example:
         >>> Key("n % 8 == 0", "sm_90a", "bf16", "NVRTC 13.0", "0.1.0", "0" * 64).digest[:12]
         'd96b726fb00e'
     """
 
-    guard: str
-    arch: str
-    dtype: str
-    toolkit: str
-    package: str
-    text: str
+    guard: str  # the sizes for which it is right
+    arch: str  # architecture
+    dtype: str  # element type; empty if there is no single one
+    toolkit: str  # name and version of the compiler
+    package: str  # version of this library
+    text: str  # digest of the kernel's text, so that an entry never outlives a change of the builder
 
     @property
     def digest(self) -> str:

@@ -33,12 +33,12 @@ from layoutalg.synth.named_accesses import Named, countable, lacking, lanes_text
 from layoutalg.synth.wgmma import OperandProblem
 from layoutalg.synth.wgmma.plan import find
 from layoutalg.synth.wgmma.refusal import refusal
+from layoutalg.targets.bank_counting import TURN_BYTES
 from layoutalg.targets.banks import nvidia_access
 from layoutalg.targets.consumers import head_of
 from layoutalg.targets.lds_rules import lds_name
 from layoutalg.targets.nvidia import wgmma
 from layoutalg.targets.nvidia.accesses import access_form, full_name
-from layoutalg.targets.nvidia.banks import BANKS, WORD_BYTES
 from layoutalg.targets.nvidia.tensormap import element_bytes
 from layoutalg.targets.registry import lookup
 from layoutalg.targets.target_model import Absent, model_of
@@ -63,18 +63,12 @@ STORES = {
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A tile in shared memory.
+    """A tile in shared memory."""
 
-    Args:
-        layout: Matrix coordinates to element offsets.
-        places: Byte address of every element.
-        dtype: Element type of the tensor.
-        digits: The (extent, element stride) digits of each dimension and the name of the hardware's swizzle, if known.
-    """
-
-    layout: Any
-    places: IntArray
-    dtype: str
+    layout: Any  # matrix coordinates to element offsets
+    places: IntArray  # byte address of every element
+    dtype: str  # element type of the tensor
+    # the (extent, element stride) digits of each dimension and the name of the hardware's swizzle, if known
     digits: tuple[tuple[Flat, Flat], str] | None = None
 
 
@@ -165,7 +159,7 @@ def filled(target: str, places: IntArray, size: int, dimension: int) -> Served:
 
     If the turns of no store are known, none are counted and the text says so.
     """
-    least = -(-places.size * size // (BANKS * WORD_BYTES))
+    least = -(-places.size * size // TURN_BYTES)
     best, missing = None, ""
     for name in STORES[lookup(target).vendor]:
         answer = along(name, target, places, size, dimension)

@@ -58,28 +58,20 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Registers in global memory.
+    """Registers in global memory."""
 
-    Args:
-        starts: Bit address of each register from the tensor's first element, int64[warp, lane, register]; -1 where it
-            is out of bounds.
-        bits: Bits of an element.
-        step_bytes: All addresses may move together by multiples of this; a multiple of all that matters if they do not.
-        tile: Extents of the tile; None if the registers hold offsets.
-        order: Dimensions of the tile, smallest stride first.
-        flat: Coordinate of each register in the tile, dimension 0 fastest; None if the registers hold offsets.
-        known: Whether the origin is known, not only its congruence.
-        notes: How the question was read, where that is not plain.
-    """
-
+    # bit address of each register from the tensor's first element, int64[warp, lane, register]; -1 where it is out of
+    # bounds
     starts: IntArray
-    bits: int
+    bits: int  # bits of an element
+    # all addresses may move together by multiples of this; a multiple of all that matters if they do not
     step_bytes: int
-    tile: tuple[int, ...] | None
-    order: tuple[int, ...]
+    tile: tuple[int, ...] | None  # extents of the tile; None if the registers hold offsets
+    order: tuple[int, ...]  # dimensions of the tile, smallest stride first
+    # coordinate of each register in the tile, dimension 0 fastest; None if the registers hold offsets
     flat: IntArray | None
-    known: bool
-    notes: tuple[str, ...] = ()
+    known: bool  # whether the origin is known, not only its congruence
+    notes: tuple[str, ...] = ()  # how the question was read, where that is not plain
 
 
 def placed(asked: Asked) -> Placed:

@@ -30,12 +30,14 @@ from layoutalg.notation.triton import to_attribute
 from layoutalg.notation.ttgir import TensorType, Types, layouts_of
 from layoutalg.notation.written import stated
 from layoutalg.proofs.admission import Admitted
-from layoutalg.proofs.conversion import LINE_BYTES, ConversionPlan
+from layoutalg.proofs.conversion import ConversionPlan
 from layoutalg.proofs.tensor import BASE_ALIGN_BYTES, Tensor
 from layoutalg.proofs.tile_map import layout_of, offsets
 from layoutalg.synth.admission import admissible
 from layoutalg.synth.conversions import conversion
 from layoutalg.synth.conversions.gathers import gather
+from layoutalg.targets.bank_counting import TURN_BYTES
+from layoutalg.targets.global_memory import LINE_BYTES
 from layoutalg.targets.registry import TARGETS, lookup
 
 RANKED: Final = 5
@@ -244,7 +246,7 @@ class _Reader:
         told, better = [*notes, *str(found).split("\n")[:2]], ""
         if found.excess and isinstance(registers := found.better, LinearLayout):
             better = f"{_attribute(registers)}: {found.better_sectors} sectors in place of {found.sectors}"
-        cost, answers = found.excess * found.sector_bytes / LINE_BYTES, [found.to_json()]
+        cost, answers = found.excess * found.sector_bytes / TURN_BYTES, [found.to_json()]
         if one.name == _POINTED[2] and len(types) > 1:
             written = banks(types[0].layout(), types[1], _bits(types[1]), "store", target=self.target)
             told.append(f"into shared memory, by the same lanes: {str(written).partition(chr(10))[0]}")

@@ -17,22 +17,14 @@ from layoutalg.targets.registry import lookup
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A consumer's answer about a layout.
+    """A consumer's answer about a layout."""
 
-    Args:
-        turns: Bank turns; 0 for engines without a count (TMA, wgmma).
-        ideal: Turns of the same accesses without conflicts.
-        text: How the consumer reads the layout, or why it cannot.
-        holds: Whether the layout serves the consumer.
-        plan: The descriptors of ``wgmma``, which the checker has not seen, or of ``tcgen05``; otherwise None.
-        because: In place of ``text``, a function that finds out why the consumer cannot read the layout.
-    """
-
-    turns: int
-    ideal: int
-    text: str
-    holds: bool = True
-    plan: Any = None
+    turns: int  # bank turns; 0 for engines without a count (TMA, wgmma)
+    ideal: int  # turns of the same accesses without conflicts
+    text: str  # how the consumer reads the layout, or why it cannot
+    holds: bool = True  # whether the layout serves the consumer
+    plan: Any = None  # the descriptors of ``wgmma``, which the checker has not seen, or of ``tcgen05``; otherwise None
+    # in place of ``text``, a function that finds out why the consumer cannot read the layout
     because: Callable[[], str] | None = None
 
 

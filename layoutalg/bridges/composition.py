@@ -71,15 +71,10 @@ CONFIRMED = 2**16
 
 @dataclass(frozen=True, slots=True)
 class Widened:
-    """A layout, and why no narrower family can represent it.
+    """A layout, and why no narrower family can represent it."""
 
-    Args:
-        value: The layout.
-        passed: One line per family that was tried first.
-    """
-
-    value: Value
-    passed: tuple[str, ...] = ()
+    value: Value  # the layout
+    passed: tuple[str, ...] = ()  # one line per family that was tried first
 
     @property
     def family(self) -> str:

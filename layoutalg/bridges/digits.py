@@ -52,21 +52,13 @@ def stage_text(swizzle: Swizzle, offset: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Joint:
-    """Digits that express the coordinates of two sides.
+    """Digits that express the coordinates of two sides."""
 
-    Args:
-        digits: The joint digits (name, extent).
-        weights: Weight of each joint digit in the flat coordinate; 0 for redundant digits.
-        left: Each digit of the left side as a sum of joint digits.
-        right: Each digit of the right side, likewise.
-        equations: Sums that are zero on valid joint digits.
-    """
-
-    digits: tuple[tuple[str, int], ...]
-    weights: tuple[int, ...]
-    left: tuple[Sum, ...]
-    right: tuple[Sum, ...]
-    equations: tuple[Sum, ...]
+    digits: tuple[tuple[str, int], ...]  # the joint digits (name, extent)
+    weights: tuple[int, ...]  # weight of each joint digit in the flat coordinate; 0 for redundant digits
+    left: tuple[Sum, ...]  # each digit of the left side as a sum of joint digits
+    right: tuple[Sum, ...]  # each digit of the right side, likewise
+    equations: tuple[Sum, ...]  # sums that are zero on valid joint digits
 
     def coordinate(self, point: Mapping[str, int]) -> int:
         """Return the flat coordinate of joint digits."""

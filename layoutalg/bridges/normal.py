@@ -81,39 +81,29 @@ def _by_table(layout: Any) -> LinearForm | tables.Departure:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """What the bridges ask of a family.
+    """What the bridges ask of a family."""
 
-    Args:
-        name: Its name in verdicts.
-        normal: Returns a layout in normal form, in a family that the bridges accept.
-        lower: Returns the same function in a narrower family if algebra alone finds it, else the layout.
-        form: Returns the columns and constant over F2 of a layout of 2**n points, or the first departure from any.
-        strides: Returns the layout over the integers if its family is affine over them, else None.
-        pieces: Returns the layout as a piecewise one; None for the recognised form of its table, or its runs.
-        inverses: ``right_inverse`` and ``left_inverse`` within the family.
-        key: Returns a complete normal form of the function as a certificate; None if the family has none.
-        by_points: Why a layout of more than ``CONFIRM_POINTS`` points is refused where algebra does not decide.
-        formless: What its layouts are called where equality says that they have no normal form.
-        algebra: Its name where a composition says which family was tried first.
-        swizzled: Whether its layouts are strides under swizzles and offsets.
-        by_name: Whether its layouts compose by the names of axes.
-        named_outputs: Whether it has several outputs without extents, so that they cannot be flattened.
-    """
-
-    name: str
+    name: str  # its name in verdicts
+    # returns a layout in normal form, in a family that the bridges accept
     normal: Callable[[Any], Any] = lambda layout: layout
+    # returns the same function in a narrower family if algebra alone finds it, else the layout
     lower: Callable[[Any], Any] = lambda layout: layout
+    # returns the columns and constant over F2 of a layout of 2**n points, or the first departure from any
     form: Callable[[Any], LinearForm | tables.Departure] = _by_table
+    # returns the layout over the integers if its family is affine over them, else None
     strides: Callable[[Any], IntegerLayout | None] = lambda _: None
+    # returns the layout as a piecewise one; None for the recognised form of its table, or its runs
     pieces: Callable[[Any], PiecewiseLayout] | None = None
+    # ``right_inverse`` and ``left_inverse`` within the family
     inverses: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
+    # returns a complete normal form of the function as a certificate; None if the family has none
     key: Callable[[Any], dict[str, object] | None] = lambda _: None
-    by_points: str = ""
-    formless: str = ""
-    algebra: str = ""
-    swizzled: bool = False
-    by_name: bool = False
-    named_outputs: bool = False
+    by_points: str = ""  # why a layout of more than ``CONFIRM_POINTS`` points is refused where algebra does not decide
+    formless: str = ""  # what its layouts are called where equality says that they have no normal form
+    algebra: str = ""  # its name where a composition says which family was tried first
+    swizzled: bool = False  # whether its layouts are strides under swizzles and offsets
+    by_name: bool = False  # whether its layouts compose by the names of axes
+    named_outputs: bool = False  # whether it has several outputs without extents, so that they cannot be flattened
 
 
 FAMILIES: dict[type, Family] = {}

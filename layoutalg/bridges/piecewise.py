@@ -150,10 +150,7 @@ def _from_bits(
 ) -> PiecewiseLayout:
     """Return ``M x xor constant`` plus strides; digits are the xored bits, and the runs of the other bits.
 
-    Args:
-        columns: One per bit.
-        constant: At least 0.
-        places: The digits in flat coordinate order: None for the next bit, else (extent, stride) at the end of a mode.
+    ``places`` are the digits in flat coordinate order: None for the next bit, else (extent, stride) at a mode's end.
     """
     once = twice = 0
     for column in columns:

@@ -39,35 +39,20 @@ WIDTH = 100
 
 @dataclass(slots=True)
 class Row:
-    """The outcome for one tile.
+    """The outcome for one tile."""
 
-    Args:
-        name: Name of the tile.
-        expected: The verdict that the collection expects.
-        problem: The TensorMap problem.
-        seconds: Wall time of plan and proof.
-        plan: The plan, or None.
-        refusal: Why there is no plan.
-        cubin_bytes: Size of the kernel's machine code; None if it was not compiled.
-        report: The comparison; None without a plan.
-        consumer: How ``wgmma`` reads the tile, as ``"A K x8"``, or why it cannot; empty without a consumer.
-        proved: Whether the handoff to ``wgmma`` is proved; None if there was nothing to prove.
-        notes: What was skipped, and why.
-        failure: An error, such as an exhausted budget.
-    """
-
-    name: str
-    expected: str
-    problem: TensorMapProblem
-    seconds: float = 0.0
-    plan: TensorMapPlan | None = None
-    refusal: InadmissibleError | None = None
-    cubin_bytes: int | None = None
-    report: ValidationReport | None = None
-    consumer: str = ""
-    proved: bool | None = None
-    notes: list[str] = field(default_factory=list)
-    failure: LayoutError | None = None
+    name: str  # name of the tile
+    expected: str  # the verdict that the collection expects
+    problem: TensorMapProblem  # the TensorMap problem
+    seconds: float = 0.0  # wall time of plan and proof
+    plan: TensorMapPlan | None = None  # the plan, or None
+    refusal: InadmissibleError | None = None  # why there is no plan
+    cubin_bytes: int | None = None  # size of the kernel's machine code; None if it was not compiled
+    report: ValidationReport | None = None  # the comparison; None without a plan
+    consumer: str = ""  # how ``wgmma`` reads the tile, as ``"A K x8"``, or why it cannot; empty without a consumer
+    proved: bool | None = None  # whether the handoff to ``wgmma`` is proved; None if there was nothing to prove
+    notes: list[str] = field(default_factory=list)  # what was skipped, and why
+    failure: LayoutError | None = None  # an error, such as an exhausted budget
 
     @property
     def good(self) -> bool:

@@ -212,23 +212,14 @@ def _note(plan: AccessPlan) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """What the descriptors of an operand read.
+    """What the descriptors of an operand read."""
 
-    Args:
-        head: The operand in words.
-        rows: Rows per instruction.
-        k: Elements along K per instruction.
-        bits: Bit address of every element, [mn, k].
-        words: (first row, first K, descriptor) of each instruction.
-        base: What to add to the descriptors for the tile's base.
-    """
-
-    head: str
-    rows: int
-    k: int
-    bits: npt.NDArray[np.int64]
-    words: tuple[tuple[int, int, int], ...]
-    base: str
+    head: str  # the operand in words
+    rows: int  # rows per instruction
+    k: int  # elements along K per instruction
+    bits: npt.NDArray[np.int64]  # bit address of every element, [mn, k]
+    words: tuple[tuple[int, int, int], ...]  # (first row, first K, descriptor) of each instruction
+    base: str  # what to add to the descriptors for the tile's base
 
 
 def reads_of(plan: Any) -> Reads | None:

@@ -27,23 +27,14 @@ _NEEDED = (("read_byte", 1), ("read_bit", 8), ("needed_byte", 1), ("strided", 0)
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """The witness of a refusal.
+    """The witness of a refusal."""
 
-    Args:
-        at: The coordinate, or the register, lane and warp, in words.
-        point: The tile coordinate, if the witness names one.
-        here: What the layout requests there, in words; may be empty.
-        needed: What the instruction needs there, in words; may be empty.
-        here_byte: The shared byte that the layout requests, if known.
-        needed_byte: The shared byte that the instruction accesses, if known.
-    """
-
-    at: str
-    point: tuple[int, ...] | None
-    here: str
-    needed: str
-    here_byte: int | None = None
-    needed_byte: int | None = None
+    at: str  # the coordinate, or the register, lane and warp, in words
+    point: tuple[int, ...] | None  # the tile coordinate, if the witness names one
+    here: str  # what the layout requests there, in words; may be empty
+    needed: str  # what the instruction needs there, in words; may be empty
+    here_byte: int | None = None  # the shared byte that the layout requests, if known
+    needed_byte: int | None = None  # the shared byte that the instruction accesses, if known
 
 
 def witness_of(facts: Mapping[str, Any]) -> Witness | None:

@@ -251,19 +251,12 @@ TALL = 18.0
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """Appearance of a unit of shared memory.
+    """Appearance of a unit of shared memory."""
 
-    Args:
-        label: Its text.
-        style: Its class: ``c0`` to ``c15``, ``z``.
-        title: Its tooltip.
-        mark: Outline: ``""``, ``"o"`` plain, ``"w"`` a warning.
-    """
-
-    label: str
-    style: str
-    title: str
-    mark: str = ""
+    label: str  # its text
+    style: str  # its class: ``c0`` to ``c15``, ``z``
+    title: str  # its tooltip
+    mark: str = ""  # outline: ``""``, ``"o"`` plain, ``"w"`` a warning
 
 
 def draw_memory(

@@ -31,23 +31,14 @@ COMPARED_SIDE = 32
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """The part of a layout that is drawn.
+    """The part of a layout that is drawn."""
 
-    Args:
-        head: The heading.
-        rows: Full extent of the first mode or axis.
-        columns: Full product of the other extents.
-        index: Flat coordinate of each cell drawn; -1 after the end of a wrapped layout.
-        values: The value of each cell, a number or a tuple; None where the layout is undefined.
-        names: Names of the row and the column coordinate.
-    """
-
-    head: str
-    rows: int
-    columns: int
-    index: npt.NDArray[np.int64]
-    values: Sequence[Sequence[Any]]
-    names: tuple[str, str]
+    head: str  # the heading
+    rows: int  # full extent of the first mode or axis
+    columns: int  # full product of the other extents
+    index: npt.NDArray[np.int64]  # flat coordinate of each cell drawn; -1 after the end of a wrapped layout
+    values: Sequence[Sequence[Any]]  # the value of each cell, a number or a tuple; None where the layout is undefined
+    names: tuple[str, str]  # names of the row and the column coordinate
 
     @property
     def note(self) -> str:

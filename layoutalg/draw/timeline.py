@@ -57,46 +57,27 @@ class Fill:
 
 @dataclass(frozen=True, slots=True)
 class Passing:
-    """A phase that completes, and a wait that it lets pass.
-
-    Args:
-        barrier: The barrier.
-        slot: Its slot.
-        source: The role whose op was the last that the phase needed, or the buffer if that was a copy.
-        start: When the phase completes.
-        role: The role that waits.
-        end: When its wait passes.
-    """
+    """A phase that completes, and a wait that it lets pass."""
 
     barrier: str
-    slot: int
-    source: int | str
-    start: int
-    role: int
-    end: int
+    slot: int  # its slot
+    source: int | str  # the role whose op was the last that the phase needed, or the buffer if that was a copy
+    start: int  # when the phase completes
+    role: int  # the role that waits
+    end: int  # when its wait passes
 
 
 @dataclass(slots=True)
 class Timeline:
-    """What a picture of a pipeline shows.
-
-    Args:
-        pipeline: The pipeline.
-        trips: N.
-        marks: Ops.
-        fills: What the slots hold.
-        passings: What lets waits pass.
-        wrong: The marks of what goes wrong.
-        spot: Buffer, slot and step where it goes wrong.
-    """
+    """What a picture of a pipeline shows."""
 
     pipeline: Pipeline
-    trips: int
-    marks: list[Mark] = field(default_factory=list)
-    fills: list[Fill] = field(default_factory=list)
-    passings: list[Passing] = field(default_factory=list)
-    wrong: list[Mark] = field(default_factory=list)
-    spot: tuple[str, int, int] | None = None
+    trips: int  # N
+    marks: list[Mark] = field(default_factory=list)  # ops
+    fills: list[Fill] = field(default_factory=list)  # what the slots hold
+    passings: list[Passing] = field(default_factory=list)  # what lets waits pass
+    wrong: list[Mark] = field(default_factory=list)  # the marks of what goes wrong
+    spot: tuple[str, int, int] | None = None  # buffer, slot and step where it goes wrong
 
     @property
     def end(self) -> int:

@@ -36,17 +36,12 @@ SMALL = 64
 
 @dataclass(frozen=True)
 class Elimination:
-    """The column space of a matrix, with the combination of columns behind each basis vector.
+    """The column space of a matrix, with the combination of columns behind each basis vector."""
 
-    Args:
-        rows: Bit length -> work row of that length, before back substitution.
-        null: Sets of columns whose xor is zero; a basis of the kernel. The highest column of each is in no other.
-        column_count: Number of columns of the matrix.
-    """
-
-    rows: Mapping[int, int]
+    rows: Mapping[int, int]  # bit length -> work row of that length, before back substitution
+    # sets of columns whose xor is zero; a basis of the kernel. The highest column of each is in no other.
     null: tuple[int, ...]
-    column_count: int
+    column_count: int  # number of columns of the matrix
 
     @property
     def rank(self) -> int:

@@ -56,17 +56,13 @@ def _token(key: object) -> str:
 class Reader:
     """One node of a JSON document.
 
-    Args:
-        value: The node.
-        pointer: Its JSON pointer (RFC 6901), for messages; control characters are escaped, long keys cut.
-
     Example:
         >>> Reader({"tile": [64, 64]}).get("tile").integers()
         (64, 64)
     """
 
-    value: object
-    pointer: str = ""
+    value: object  # the node
+    pointer: str = ""  # its JSON pointer (RFC 6901), for messages; control characters are escaped, long keys cut
 
     def fail(self, rule: str) -> NoReturn:
         """Raise the error of this node."""
@@ -279,21 +275,13 @@ def _require_end(text: str, position: int, name: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """The documents of a JSON text, decoded one at a time; the text is already known to be valid.
-
-    Args:
-        text: The text.
-        name: Its name in messages.
-        starts: Start of each document.
-        is_list: Whether the text is a list of documents.
-        decoder: Their decoder.
-    """
+    """The documents of a JSON text, decoded one at a time; the text is already known to be valid."""
 
     text: str
-    name: str
-    starts: tuple[int, ...]
-    is_list: bool
-    decoder: json.JSONDecoder
+    name: str  # its name in messages
+    starts: tuple[int, ...]  # start of each document
+    is_list: bool  # whether the text is a list of documents
+    decoder: json.JSONDecoder  # their decoder
 
     def __len__(self) -> int:
         return len(self.starts)

@@ -148,18 +148,12 @@ class _Probe:
 
     The extents of a strided table multiply to divisors of its size, so its entries at 0 and at the divisors fix the
     only modes it can have. A coordinate that refuted one swizzle usually refutes the next one too.
-
-    Args:
-        table: The values.
-        weights: The proper divisors of the size, ascending.
-        units: The entries at 0 and at the weights.
-        suspects: Coordinates that refuted a swizzle, latest first; updated during the search.
     """
 
-    table: IntArray
-    weights: tuple[int, ...]
-    units: IntArray
-    suspects: list[int]
+    table: IntArray  # the values
+    weights: tuple[int, ...]  # the proper divisors of the size, ascending
+    units: IntArray  # the entries at 0 and at the weights
+    suspects: list[int]  # coordinates that refuted a swizzle, latest first; updated during the search
 
     @classmethod
     def of(cls, table: IntArray) -> _Probe:

@@ -76,17 +76,11 @@ if hasattr(os, "register_at_fork"):
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A z3 context and solver for one query.
+    """A z3 context and solver for one query."""
 
-    Args:
-        z3: The module.
-        context: The context of all terms of this query.
-        solver: The solver; add assertions to it.
-    """
-
-    z3: Any
-    context: Any
-    solver: Any
+    z3: Any  # the module
+    context: Any  # the context of all terms of this query
+    solver: Any  # the solver; add assertions to it
 
 
 @whole

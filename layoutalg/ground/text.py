@@ -89,19 +89,12 @@ def is_cpp_name(name: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """The tokens of a notation, and the error of its reader.
+    """The tokens of a notation, and the error of its reader."""
 
-    Args:
-        marks: The punctuation.
-        signed: Whether numbers may have a minus sign.
-        code: Error code.
-        what: Headline of the error.
-    """
-
-    marks: tuple[str, ...]
-    signed: bool
-    code: str
-    what: str
+    marks: tuple[str, ...]  # the punctuation
+    signed: bool  # whether numbers may have a minus sign
+    code: str  # error code
+    what: str  # headline of the error
 
     def pattern(self) -> re.Pattern[str]:
         """Return the regular expression of one token with leading blanks."""

@@ -140,13 +140,9 @@ def _first_value_at_least(inner: IntegerLayout, place: int, limit: int) -> Vecto
 def _check_wraps(
     outer: IntegerLayout, inner: IntegerLayout, taken: Sequence[tuple[int, Form]], candidate: IntegerLayout
 ) -> None:
-    """Raise unless the candidate equals the composition everywhere.
+    """Raise unless the candidate, the only affine one, equals the composition everywhere.
 
-    Args:
-        outer: Applied last.
-        inner: Applied first.
-        taken: Per axis of the outer layout, position and form of the inner output that feeds it.
-        candidate: The only affine candidate.
+    ``taken`` has, per axis of the outer layout, position and form of the inner output that feeds it.
     """
     wrapping: list[Vector] = []
     for row, modulus in zip(outer.matrix, outer.moduli, strict=True):

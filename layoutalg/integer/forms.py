@@ -151,17 +151,11 @@ def grid(extents: Sequence[int]) -> list[npt.NDArray[np.int64]]:
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """The index of value v: ``start`` plus the sum of digit times stride over the mixed-radix digits of v.
+    """The index of value v: ``start`` plus the sum of digit times stride over the mixed-radix digits of v."""
 
-    Args:
-        modes: (extent, stride) of each digit, fastest first.
-        start: Index of the value 0.
-        modulus: Indices are residues modulo this; 0 for plain integers.
-    """
-
-    modes: tuple[tuple[int, int], ...]
-    start: int
-    modulus: int = 0
+    modes: tuple[tuple[int, int], ...]  # (extent, stride) of each digit, fastest first
+    start: int  # index of the value 0
+    modulus: int = 0  # indices are residues modulo this; 0 for plain integers
 
 
 Flaw: TypeAlias = tuple[int, int] | int

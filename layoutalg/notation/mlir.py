@@ -45,23 +45,14 @@ class Region:
 
 @dataclass(eq=False, slots=True)
 class Operation:
-    """An operation as written.
+    """An operation as written."""
 
-    Args:
-        name: Its name with the dialect.
-        results: The names of its results.
-        head: The text behind the name, up to the types and without the regions.
-        types: The text of the types.
-        line: Its first line, counted from 1.
-        regions: Its regions in order.
-    """
-
-    name: str
-    results: tuple[str, ...]
-    head: str
-    types: str
-    line: int
-    regions: list[Region] = field(default_factory=list)
+    name: str  # its name with the dialect
+    results: tuple[str, ...]  # the names of its results
+    head: str  # the text behind the name, up to the types and without the regions
+    types: str  # the text of the types
+    line: int  # its first line, counted from 1
+    regions: list[Region] = field(default_factory=list)  # its regions in order
 
     def operands(self) -> list[str]:
         """Return all values in the head, in order."""

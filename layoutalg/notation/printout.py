@@ -65,23 +65,14 @@ WORDS = {"o", "byte", "element"}
 
 @dataclass(frozen=True, slots=True)
 class Printout:
-    """The contents of a printed layout or tensor.
+    """The contents of a printed layout or tensor."""
 
-    Args:
-        layout: The layout; offsets count elements.
-        element_bits: Element width, if the text has it.
-        dtype: Element type, if the text has it.
-        space: ``smem``, ``gmem``, ``rmem``, ``tmem`` or the DSL's name.
-        address: The pointer's address.
-        swizzle: The pointer's swizzle as printed, on byte addresses.
-    """
-
-    layout: Any
-    element_bits: int | None = None
-    dtype: str | None = None
-    space: str | None = None
-    address: int | None = None
-    swizzle: Swizzle | None = None
+    layout: Any  # the layout; offsets count elements
+    element_bits: int | None = None  # element width, if the text has it
+    dtype: str | None = None  # element type, if the text has it
+    space: str | None = None  # ``smem``, ``gmem``, ``rmem``, ``tmem`` or the DSL's name
+    address: int | None = None  # the pointer's address
+    swizzle: Swizzle | None = None  # the pointer's swizzle as printed, on byte addresses
 
 
 def read_printout(text: str) -> Printout:

@@ -34,23 +34,14 @@ FILE_CHARACTERS = 20_000_000
 
 @dataclass(frozen=True, slots=True)
 class TensorType:
-    """A type with a layout, as found in a text.
+    """A type with a layout, as found in a text."""
 
-    Args:
-        text: The type.
-        shape: Its sizes, outermost dimension first.
-        dtype: Its element type, as written.
-        attribute: The layout's attribute.
-        buffer: Sizes of the buffer that it is part of, or None.
-        line: Line of its first occurrence, counted from 1.
-    """
-
-    text: str
-    shape: tuple[int, ...]
-    dtype: str
-    attribute: Attribute
-    buffer: tuple[int, ...] | None = None
-    line: int = 1
+    text: str  # the type
+    shape: tuple[int, ...]  # its sizes, outermost dimension first
+    dtype: str  # its element type, as written
+    attribute: Attribute  # the layout's attribute
+    buffer: tuple[int, ...] | None = None  # sizes of the buffer that it is part of, or None
+    line: int = 1  # line of its first occurrence, counted from 1
 
     @property
     def layout_shape(self) -> tuple[int, ...]:

@@ -48,23 +48,14 @@ _BYTE_SWIZZLE = re.compile(r"Sw<\s*([0-9]{1,3})\s*,\s*([0-9]{1,3})\s*,\s*(-?[0-9
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A layout and what its text says about it.
+    """A layout and what its text says about it."""
 
-    Args:
-        layout: The layout, with offsets in elements; None if only the rest was read.
-        dtype: The element type as written, if any.
-        bits: Element width, if the type or its width is written.
-        shape: Tensor sizes, outermost first, if written separately from the layout.
-        memory: ``"smem"``, ``"gmem"``, ``"rmem"`` or ``"tmem"``, if written.
-        text: The shortened text, for messages; empty for a value.
-    """
-
-    layout: Any = None
-    dtype: str | None = None
-    bits: int | None = None
-    shape: tuple[int, ...] | None = None
-    memory: str | None = None
-    text: str = ""
+    layout: Any = None  # the layout, with offsets in elements; None if only the rest was read
+    dtype: str | None = None  # the element type as written, if any
+    bits: int | None = None  # element width, if the type or its width is written
+    shape: tuple[int, ...] | None = None  # tensor sizes, outermost first, if written separately from the layout
+    memory: str | None = None  # ``"smem"``, ``"gmem"``, ``"rmem"`` or ``"tmem"``, if written
+    text: str = ""  # the shortened text, for messages; empty for a value
 
 
 def layout(value: object, shape: Sequence[int] | None = None, *, like: object = None) -> Any:

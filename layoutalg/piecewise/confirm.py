@@ -62,19 +62,12 @@ def judged(question: str | Callable[[], str], judge: Callable[[], object]) -> No
 
 @dataclass(frozen=True, slots=True)
 class Cloud:
-    """Points, each with its own parameters.
+    """Points, each with its own parameters."""
 
-    Args:
-        params: One array per parameter.
-        places: One array per axis.
-        count: Number of points.
-        exact: Whether these are all points of the box they were chosen from, at these parameters.
-    """
-
-    params: Mapping[str, Array]
-    places: tuple[Array, ...]
-    count: int
-    exact: bool
+    params: Mapping[str, Array]  # one array per parameter
+    places: tuple[Array, ...]  # one array per axis
+    count: int  # number of points
+    exact: bool  # whether these are all points of the box they were chosen from, at these parameters
 
     def of(self, value: Value) -> Values:
         """Return the outputs of a function at the points, and where it is defined."""

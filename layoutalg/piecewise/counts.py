@@ -42,16 +42,11 @@ CHAIN_AXES = 4
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A polynomial that is part of a count, for the parameter values of a guard.
+    """A polynomial that is part of a count, for the parameter values of a guard."""
 
-    Args:
-        floors: A function without inputs, defined where the guard is true; its outputs are the variables ``@0``,
-            ``@1``, ...
-        value: The polynomial in the parameters and the floors.
-    """
-
+    # a function without inputs, defined where the guard is true; its outputs are the variables ``@0``, ``@1``, ...
     floors: Value
-    value: Polynomial
+    value: Polynomial  # the polynomial in the parameters and the floors
 
     def __str__(self) -> str:
         return f"{self.value} with {self.floors.text}"

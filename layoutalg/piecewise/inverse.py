@@ -94,14 +94,7 @@ def chained(context: islpy.Context, function: Value, *outputs: str) -> Any:
 
 
 def _chain(values: Any, params: int, forms: Sequence[Form], inside: Any) -> Any:
-    """Return the inverse of affine forms without floors on a set; None if an output is not a chain of digits.
-
-    Args:
-        values: The space of the values.
-        params: Number of the parameters.
-        forms: The forms.
-        inside: The set.
-    """
+    """Return the inverse of affine forms without floors on a set; None if an output is not a chain of digits."""
     kinds, count = islpy.dim_type, inside.dim(islpy.dim_type.set)
     spans = questions.spans(inside)
     if spans is None:

@@ -31,15 +31,10 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """A conjunction of constraints.
+    """A conjunction of constraints."""
 
-    Args:
-        floors: ``floors[j]`` defines ``q_j`` as a rounded-down form in the dims and earlier q.
-        constraints: Pairs (form, is_equality): form = 0 or form >= 0.
-    """
-
-    floors: tuple[Form, ...]
-    constraints: tuple[tuple[Form, bool], ...]
+    floors: tuple[Form, ...]  # ``floors[j]`` defines ``q_j`` as a rounded-down form in the dims and earlier q
+    constraints: tuple[tuple[Form, bool], ...]  # pairs (form, is_equality): form = 0 or form >= 0
 
 
 @dataclass(frozen=True, slots=True)

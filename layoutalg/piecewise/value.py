@@ -50,26 +50,18 @@ class TextOfValue:
 class Value:
     """A function or a set of ISL: the answer to a question about other values.
 
-    Args:
-        ask: The question, a module-level function.
-        operands: Its operands: values, texts and plain data.
-        params: Names of the parameters.
-        axes: Names of the inputs of the function, or of the axes of the set.
-        outputs: Names of the outputs.
-        is_set: Whether it is a set.
-
     Attributes:
         text: The canonical text. Equal texts are equal functions.
         pieces: The pieces as plain numbers; a set is a function without outputs.
         box: The extents of the domain once they are known; ``spans`` its bounds without parameters.
     """
 
-    ask: Callable[..., Any]
-    operands: tuple[Any, ...]
-    params: Names
-    axes: Names
-    outputs: Names
-    is_set: bool
+    ask: Callable[..., Any]  # the question, a module-level function
+    operands: tuple[Any, ...]  # its operands: values, texts and plain data
+    params: Names  # names of the parameters
+    axes: Names  # names of the inputs of the function, or of the axes of the set
+    outputs: Names  # names of the outputs
+    is_set: bool  # whether it is a set
     text: str = field(init=False)
     pieces: tuple[Piece, ...] = field(init=False)
     key: int = field(init=False, default_factory=lambda: next(_keys))

@@ -10,28 +10,17 @@ from typing import TYPE_CHECKING
 from layoutalg.ground.lazy import door
 
 if TYPE_CHECKING:
-    from layoutalg.testing import laws, problems, report, strategies
-    from layoutalg.testing.assertions import (
-        assert_admissible,
-        assert_bijective,
-        assert_conflict_free,
-        assert_covers,
-        assert_equivalent,
-        assert_injective,
-    )
+    from layoutalg.testing import laws as laws
+    from layoutalg.testing import problems as problems
+    from layoutalg.testing import report as report
+    from layoutalg.testing import strategies as strategies
+    from layoutalg.testing.assertions import assert_admissible as assert_admissible
+    from layoutalg.testing.assertions import assert_bijective as assert_bijective
+    from layoutalg.testing.assertions import assert_conflict_free as assert_conflict_free
+    from layoutalg.testing.assertions import assert_covers as assert_covers
+    from layoutalg.testing.assertions import assert_equivalent as assert_equivalent
+    from layoutalg.testing.assertions import assert_injective as assert_injective
 
-__all__ = [
-    "assert_admissible",
-    "assert_bijective",
-    "assert_conflict_free",
-    "assert_covers",
-    "assert_equivalent",
-    "assert_injective",
-    "laws",
-    "problems",
-    "report",
-    "strategies",
-]
 
 __getattr__, __dir__ = door(
     __name__,

@@ -7,16 +7,26 @@ from typing import TYPE_CHECKING
 from layoutalg.ground.lazy import door
 
 if TYPE_CHECKING:
-    from layoutalg.proofs.certify import forced
-    from layoutalg.proofs.certify.algebra import composition, equality, functoriality
-    from layoutalg.proofs.certify.banks import bank_turns, least_turns, sectors_of
-    from layoutalg.proofs.certify.certificate import KINDS, Certificate
-    from layoutalg.proofs.certify.evidence import same_tables
-    from layoutalg.proofs.certify.indirect import paging, routing
-    from layoutalg.proofs.certify.inverses import inverse
-    from layoutalg.proofs.certify.operands import no_operand, operand
-    from layoutalg.proofs.certify.plans import handoff, no_plan, plan
-    from layoutalg.proofs.certify.systems import none_of, overlap
+    from layoutalg.proofs.certify import forced as forced
+    from layoutalg.proofs.certify.algebra import composition as composition
+    from layoutalg.proofs.certify.algebra import equality as equality
+    from layoutalg.proofs.certify.algebra import functoriality as functoriality
+    from layoutalg.proofs.certify.banks import bank_turns as bank_turns
+    from layoutalg.proofs.certify.banks import least_turns as least_turns
+    from layoutalg.proofs.certify.banks import sectors_of as sectors_of
+    from layoutalg.proofs.certify.certificate import KINDS as KINDS
+    from layoutalg.proofs.certify.certificate import Certificate as Certificate
+    from layoutalg.proofs.certify.evidence import same_tables as same_tables
+    from layoutalg.proofs.certify.indirect import paging as paging
+    from layoutalg.proofs.certify.indirect import routing as routing
+    from layoutalg.proofs.certify.inverses import inverse as inverse
+    from layoutalg.proofs.certify.operands import no_operand as no_operand
+    from layoutalg.proofs.certify.operands import operand as operand
+    from layoutalg.proofs.certify.plans import handoff as handoff
+    from layoutalg.proofs.certify.plans import no_plan as no_plan
+    from layoutalg.proofs.certify.plans import plan as plan
+    from layoutalg.proofs.certify.systems import none_of as none_of
+    from layoutalg.proofs.certify.systems import overlap as overlap
 
 __getattr__, __dir__ = door(
     __name__,
@@ -33,26 +43,3 @@ __getattr__, __dir__ = door(
         "layoutalg.proofs.certify.systems": "none_of overlap",
     },
 )
-
-__all__ = [
-    "KINDS",
-    "Certificate",
-    "bank_turns",
-    "composition",
-    "equality",
-    "forced",
-    "functoriality",
-    "handoff",
-    "inverse",
-    "least_turns",
-    "no_operand",
-    "no_plan",
-    "none_of",
-    "operand",
-    "overlap",
-    "paging",
-    "plan",
-    "routing",
-    "same_tables",
-    "sectors_of",
-]

@@ -131,23 +131,14 @@ def slots(
 
 
 class Mode(NamedTuple):
-    """A descriptor's steps: ``near_m (m mod edge) + near_k (k mod turn)`` plus two strides, then an XOR.
+    """A descriptor's steps: ``near_m (m mod edge) + near_k (k mod turn)`` plus two strides, then an XOR."""
 
-    Args:
-        name: Major and swizzle.
-        near_m: Bytes between rows of a group.
-        edge: Rows of a group.
-        near_k: Bytes between neighbours along K in a group.
-        turn: Elements along K in a group.
-        columns: Image of each address bit under the XOR; () for none.
-    """
-
-    name: str
-    near_m: int
-    edge: int
-    near_k: int
-    turn: int
-    columns: tuple[int, ...] = ()
+    name: str  # major and swizzle
+    near_m: int  # bytes between rows of a group
+    edge: int  # rows of a group
+    near_k: int  # bytes between neighbours along K in a group
+    turn: int  # elements along K in a group
+    columns: tuple[int, ...] = ()  # image of each address bit under the XOR; () for none
 
 
 def modes(size: int, majors: Sequence[str], atoms: bool = False) -> list[Mode]:

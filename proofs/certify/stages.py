@@ -18,21 +18,13 @@ Stages: TypeAlias = list[list[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A layout as a function of its flat coordinate, or of parameters and coordinates if ``size`` is None.
+    """A layout as a function of its flat coordinate, or of parameters and coordinates if ``size`` is None."""
 
-    Args:
-        stages: Stages of the checker.
-        size: Number of points.
-        digits: Extents of its digits, fastest first.
-        inputs: Number of parameters and coordinates if there is no size.
-        outputs: Number of values.
-    """
-
-    stages: Stages
-    size: int | None
-    digits: tuple[int, ...] = ()
-    inputs: int = 0
-    outputs: int = 1
+    stages: Stages  # stages of the checker
+    size: int | None  # number of points
+    digits: tuple[int, ...] = ()  # extents of its digits, fastest first
+    inputs: int = 0  # number of parameters and coordinates if there is no size
+    outputs: int = 1  # number of values
 
     def document(self) -> dict[str, object]:
         """Return the function's JSON form in a statement."""

@@ -29,33 +29,20 @@ Known: TypeAlias = "IntArray | int"
 
 
 class Equation(NamedTuple):
-    """``sum of factor * unknown = sum of coefficient * value + known`` for every i, modulo ``modulus`` unless it is 0.
+    """``sum of factor * unknown = sum of coefficient * value + known`` for every i, modulo ``modulus`` unless 0."""
 
-    Args:
-        terms: (coefficient, k, output): an output of f at the k-th point.
-        known: The constant, per i or for all.
-        factors: One per unknown, each per i or for all.
-        modulus: Modulus of both sides; only without unknowns.
-    """
-
-    terms: tuple[tuple[int, int, int], ...]
-    known: Known = 0
-    factors: tuple[Known, ...] = ()
-    modulus: int = 0
+    terms: tuple[tuple[int, int, int], ...]  # (coefficient, k, output): an output of f at the k-th point
+    known: Known = 0  # the constant, per i or for all
+    factors: tuple[Known, ...] = ()  # one per unknown, each per i or for all
+    modulus: int = 0  # modulus of both sides; only without unknowns
 
 
 class System(NamedTuple):
-    """A candidate's equations.
+    """A candidate's equations."""
 
-    Args:
-        points: For each k, the point of f per i: arrays of equal length, at least one.
-        equations: The equations, for every i.
-        after: Stages applied to each value of f first, such as undoing a swizzle.
-    """
-
-    points: tuple[IntArray, ...]
-    equations: tuple[Equation, ...]
-    after: Stages | None = None
+    points: tuple[IntArray, ...]  # for each k, the point of f per i: arrays of equal length, at least one
+    equations: tuple[Equation, ...]  # the equations, for every i
+    after: Stages | None = None  # stages applied to each value of f first, such as undoing a swizzle
 
 
 def none_of(f: IntArray, systems: Sequence[System | Iterable[System]]) -> Certificate | None:

@@ -18,17 +18,11 @@ INTEGERS, BIT_VECTORS = (Z3, CVC5), (Z3, BITWUZLA)
 
 @dataclass(frozen=True, slots=True)
 class Obligation:
-    """One solver's part in a law.
+    """One solver's part in a law."""
 
-    Args:
-        answerer: The solver.
-        scope: The values it speaks of, all of a kind, such as ``"all integers"``, bounds on widths or ranks stated.
-        claim: The law as a function of a ``Trial``.
-    """
-
-    answerer: Answerer
-    scope: str
-    claim: Claim = field(repr=False, compare=False)
+    answerer: Answerer  # the solver
+    scope: str  # the values it speaks of, all of a kind, such as ``"all integers"``, bounds on widths or ranks stated
+    claim: Claim = field(repr=False, compare=False)  # the law as a function of a ``Trial``
 
     @property
     def engine(self) -> str:

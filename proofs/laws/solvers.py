@@ -25,14 +25,10 @@ _PAIR = re.compile(r"\(([^\s()]+) (#b[01]+|#x[0-9a-f]+|-?\d+|\(- \d+\))\)")
 
 @dataclass(frozen=True, slots=True)
 class Answerer:
-    """A solver.
+    """A solver."""
 
-    Args:
-        name: Its name, which is that of its module unless it is z3.
-        ask: From text, the names wanted and seconds to their values, or None where nothing satisfies the text.
-    """
-
-    name: str
+    name: str  # its name, which is that of its module unless it is z3
+    # from text, the names wanted and seconds to their values, or None where nothing satisfies the text
     ask: Callable[[str, Sorts, float], Model | None]
 
 

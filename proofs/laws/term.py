@@ -19,15 +19,10 @@ Step = tuple[bool, bool]
 
 @dataclass(slots=True)
 class Path:
-    """One way through a function: what it declared, defined and decided.
+    """One way through a function: what it declared, defined and decided."""
 
-    Args:
-        feasible: Asks whether some values satisfy a text; True where that was not decided.
-        ahead: The decisions to take first, those of an earlier run.
-    """
-
-    feasible: Callable[[str], bool]
-    ahead: tuple[Step, ...] = ()
+    feasible: Callable[[str], bool]  # asks whether some values satisfy a text; True where that was not decided
+    ahead: tuple[Step, ...] = ()  # the decisions to take first, those of an earlier run
     names: dict[str, int] = field(default_factory=dict)
     lines: list[str] = field(default_factory=list)
     known: dict[str, str] = field(default_factory=dict)

@@ -22,17 +22,11 @@ DEEPEST_VIEWS = 4
 
 
 class Node(NamedTuple):
-    """An operation on operands that a rule does not look into: terms, nodes, or classes of an e-graph.
+    """An operation on operands that a rule does not look into: terms, nodes, or classes of an e-graph."""
 
-    Args:
-        op: Its name.
-        args: Its arguments.
-        of: Its operands.
-    """
-
-    op: str
-    args: tuple[Any, ...]
-    of: tuple[Handle, ...]
+    op: str  # its name
+    args: tuple[Any, ...]  # its arguments
+    of: tuple[Handle, ...]  # its operands
 
 
 Handle: TypeAlias = Any
@@ -98,23 +92,14 @@ Match: TypeAlias = Callable[[Node, Graph], Iterator[Pair]]
 
 
 class Rule(NamedTuple):
-    """A rewrite.
+    """A rewrite."""
 
-    Args:
-        name: Its name.
-        ops: Operations it matches.
-        says: What it states.
-        patterns: Chains of operations, outermost first, whose small instances are all tried.
-        laws: Laws of ``layoutalg.proofs.laws`` that prove its arithmetic for all sizes.
-        match: Yields what it rewrites.
-    """
-
-    name: str
-    ops: tuple[str, ...]
-    says: str
-    patterns: tuple[str, ...]
-    laws: tuple[str, ...]
-    match: Match
+    name: str  # its name
+    ops: tuple[str, ...]  # operations it matches
+    says: str  # what it states
+    patterns: tuple[str, ...]  # chains of operations, outermost first, whose small instances are all tried
+    laws: tuple[str, ...]  # laws of ``layoutalg.proofs.laws`` that prove its arithmetic for all sizes
+    match: Match  # yields what it rewrites
 
 
 RULES: list[Rule] = []

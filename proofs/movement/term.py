@@ -58,21 +58,13 @@ BASE_ALIGN_BYTES = 256
 
 @dataclass(frozen=True, slots=True)
 class Kind(Checked, code="LA995"):
-    """What a value is.
+    """What a value is."""
 
-    Args:
-        shape: Its extents, outermost first.
-        dtype: Its element type.
-        tier: ``"registers"``, ``"shared"`` or ``"global"``.
-        layout: Where its elements are: ``proofs.movement.layouts``.
-        align_bytes: Alignment of the base address of memory.
-    """
-
-    shape: tuple[int, ...]
-    dtype: str
-    tier: str
-    layout: Table
-    align_bytes: int = 1
+    shape: tuple[int, ...]  # its extents, outermost first
+    dtype: str  # its element type
+    tier: str  # ``"registers"``, ``"shared"`` or ``"global"``
+    layout: Table  # where its elements are: ``proofs.movement.layouts``
+    align_bytes: int = 1  # alignment of the base address of memory
 
     def _validate(self) -> None:
         CHECK.choice(self.tier, "tier", TIERS)
@@ -343,18 +335,12 @@ def viewed(op: str, args: tuple[Any, ...], array: IntArray, fill: int) -> IntArr
 
 
 class Operation(NamedTuple):
-    """What an operation takes.
+    """What an operation takes."""
 
-    Args:
-        names: Names of its arguments.
-        arity: Number of operands; -1 for one or more.
-        tiers: Where operands may be.
-        read: Checks the arguments and returns them in canonical form.
-    """
-
-    names: tuple[str, ...]
-    arity: int
-    tiers: tuple[str, ...]
+    names: tuple[str, ...]  # names of its arguments
+    arity: int  # number of operands; -1 for one or more
+    tiers: tuple[str, ...]  # where operands may be
+    # checks the arguments and returns them in canonical form
     read: Callable[[str, tuple[Kind, ...], tuple[Any, ...]], tuple[Any, ...]]
 
 

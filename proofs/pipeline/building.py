@@ -18,20 +18,14 @@ from layoutalg.proofs.pipeline.transfers import DRAINS, FILLS, Route, Transfer
 
 @dataclass(eq=False, slots=True)
 class RoleBuilder:
-    """A role under construction.
+    """A role under construction."""
 
-    Args:
-        name: Its name.
-        trip: Its loop runs N + this many times.
-        sums: Its accumulators in registers, read behind the loop.
-    """
-
-    name: str
-    trip: int = 0
+    name: str  # its name
+    trip: int = 0  # its loop runs N + this many times
     pre: list[Op] = field(default_factory=list)
     loop: list[Op] = field(default_factory=list)
     post: list[Op] = field(default_factory=list)
-    sums: list[str] = field(default_factory=list)
+    sums: list[str] = field(default_factory=list)  # its accumulators in registers, read behind the loop
 
     def add(self, into: str) -> None:
         """Let the multiplies that were started last add to accumulators, which are zero before the loop."""
@@ -211,20 +205,13 @@ Held = TypeVar("Held", bound=_Token)
 
 @dataclass(eq=False, slots=True)
 class Ring:
-    """A ring of slots, each of one or more buffers, with a full and an empty barrier; made by ``Builder.ring``.
+    """A ring of slots, each of one or more buffers, with a full and an empty barrier; made by ``Builder.ring``."""
 
-    Args:
-        name: Its name; buffers are called NAME.BUFFER, barriers NAME.full and NAME.empty.
-        buffers: Bytes of each buffer of a slot.
-        stages: Number of slots.
-        shared: Whether several producers fill parts of each slot.
-        routes: The transfers of the buffers for which they are given.
-    """
-
-    name: str
-    buffers: Mapping[str, int]
-    stages: int
-    shared: bool = False
+    name: str  # its name; buffers are called NAME.BUFFER, barriers NAME.full and NAME.empty
+    buffers: Mapping[str, int]  # bytes of each buffer of a slot
+    stages: int  # number of slots
+    shared: bool = False  # whether several producers fill parts of each slot
+    # the transfers of the buffers for which they are given
     routes: Mapping[str, tuple[Transfer, ...]] = field(default_factory=dict)
     open: list[_Token] = field(default_factory=list)
     producers: list[str] = field(default_factory=list)

@@ -16,23 +16,14 @@ from layoutalg.proofs.pipeline.ops import COPIES, MOST_BYTES
 
 @dataclass(frozen=True, slots=True)
 class Miscount:
-    """A phase or an index with the wrong number of something.
+    """A phase or an index with the wrong number of something."""
 
-    Args:
-        kind: As in docs/pipelines.md.
-        what: In words.
-        ring: Barrier or buffer.
-        number: Slot plus slots times phase.
-        trips: A trip count with the fault.
-        use: An op that is concerned.
-    """
-
-    kind: str
-    what: str
-    ring: str
-    number: int
-    trips: int
-    use: Instances
+    kind: str  # as in docs/pipelines.md
+    what: str  # in words
+    ring: str  # barrier or buffer
+    number: int  # slot plus slots times phase
+    trips: int  # a trip count with the fault
+    use: Instances  # an op that is concerned
 
 
 def cases(uses: Iterable[Instances], least: int, apart: Sequence[int] = (0,)) -> Iterator[tuple[int, list[int]]]:

@@ -31,27 +31,19 @@ Turns: TypeAlias = "Mapping[tuple[str, Part, int], int]"
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """An event.
+    """An event."""
 
-    Args:
-        owner: Its role, or the barrier of a phase.
-        part: The part of the role; ``"phase"`` for phases of a barrier.
-        place: Its op in the part.
-        what: ``"start"``, or ``"done"``: an asynchronous op has ended, a wait has passed; or ``"last"``: an
-            asynchronous op that adds to one index in all iterations has ended in all of them.
-        low: Least coordinate; for an op after the loops the least N for which its index is not negative, for
-            ``"last"`` the least N that runs the op.
-        high: Coordinates are below N + this.
-        most: Coordinates are also below this: phases of a barrier that no loop uses.
-    """
-
-    owner: str
-    part: Place
-    place: int
+    owner: str  # its role, or the barrier of a phase
+    part: Place  # the part of the role; ``"phase"`` for phases of a barrier
+    place: int  # its op in the part
+    # ``"start"``, or ``"done"``: an asynchronous op has ended, a wait has passed; or ``"last"``: an asynchronous op
+    # that adds to one index in all iterations has ended in all of them
     what: What
+    # least coordinate; for an op after the loops the least N for which its index is not negative, for ``"last"`` the
+    # least N that runs the op
     low: int = 0
-    high: int = 0
-    most: int = ENDLESS
+    high: int = 0  # coordinates are below N + this
+    most: int = ENDLESS  # coordinates are also below this: phases of a barrier that no loop uses
 
     @property
     def once(self) -> bool:
@@ -64,33 +56,21 @@ class Instances:
     """The instances of an op on a ring: loop ops have numbers from ``low`` to N + ``high`` - 1, others one number.
 
     A loop op with an absolute index has one number too, in all its iterations.
-
-    Args:
-        role: Its role.
-        part: Its part.
-        place: Its place there.
-        op: The op.
-        shift: Number minus coordinate; for ops with one number that number, minus N unless ``fixed``.
-        start: Its event when it starts.
-        done: Its event when it is done, in all iterations if they have one number; the same as ``start`` for an op that
-            is done at once.
-        low: First number of a loop op; for an op with one number the least N that runs it.
-        high: End of the numbers of a loop op, minus N.
-        fixed: Whether it has one number, which does not depend on N.
-        is_source: Whether the ring is what a copy reads.
     """
 
-    role: str
-    part: Part
-    place: int
+    role: str  # its role
+    part: Part  # its part
+    place: int  # its place there
     op: Op
-    shift: int
-    start: int
+    shift: int  # number minus coordinate; for ops with one number that number, minus N unless ``fixed``
+    start: int  # its event when it starts
+    # its event when it is done, in all iterations if they have one number; the same as ``start`` for an op that is done
+    # at once
     done: int
-    low: int = 0
-    high: int = 0
-    fixed: bool = False
-    is_source: bool = False
+    low: int = 0  # first number of a loop op; for an op with one number the least N that runs it
+    high: int = 0  # end of the numbers of a loop op, minus N
+    fixed: bool = False  # whether it has one number, which does not depend on N
+    is_source: bool = False  # whether the ring is what a copy reads
 
     @property
     def writes(self) -> bool:

@@ -44,27 +44,16 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Obligation:
-    """For all numbers j: the source at j happens before the target at j + ``apart``.
+    """For all numbers j: the source at j happens before the target at j + ``apart``."""
 
-    Args:
-        kind: The kind of violation if it does not.
-        what: In words.
-        ring: Barrier or buffer.
-        source: First event.
-        target: Second event.
-        apart: Their numbers differ by this.
-        use: The op that goes wrong.
-        fence: Whether a proxy fence has to lie between them.
-    """
-
-    kind: str
-    what: str
-    ring: str
-    source: End
-    target: End
-    apart: int
-    use: Instances
-    fence: bool = False
+    kind: str  # the kind of violation if it does not
+    what: str  # in words
+    ring: str  # barrier or buffer
+    source: End  # first event
+    target: End  # second event
+    apart: int  # their numbers differ by this
+    use: Instances  # the op that goes wrong
+    fence: bool = False  # whether a proxy fence has to lie between them
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,25 +34,18 @@ _NAMED = ("id", "threads")
 
 @dataclass(frozen=True, slots=True)
 class Kind(Checked, code="LA970"):
-    """What all ops of one name have in common.
+    """What all ops of one name have in common."""
 
-    Args:
-        entries: The entries that they may have in a document.
-        access: What they do to the slot of ``buf``; a ``dsmem_copy`` also reads that of ``src``.
-        generic: Whether that is an access by the generic proxy.
-        anywhere: Whether ``buf`` may be in tensor memory or registers.
-        group: The kind of asynchronous accesses, waited for in groups, that they are about: the op that starts them.
-        does: What they do about these; to signal is to arrive when all before it have finished.
-        arrives: Whether they arrive at a barrier.
-    """
-
-    entries: tuple[str, ...] = ()
+    entries: tuple[str, ...] = ()  # the entries that they may have in a document
+    # what they do to the slot of ``buf``; a ``dsmem_copy`` also reads that of ``src``
     access: Literal["", "read", "write"] = ""
-    generic: bool = False
-    anywhere: bool = False
+    generic: bool = False  # whether that is an access by the generic proxy
+    anywhere: bool = False  # whether ``buf`` may be in tensor memory or registers
+    # the kind of asynchronous accesses, waited for in groups, that they are about: the op that starts them
     group: str = ""
+    # what they do about these; to signal is to arrive when all before it have finished
     does: Literal["", "start", "commit", "wait", "signal"] = ""
-    arrives: bool = False
+    arrives: bool = False  # whether they arrive at a barrier
 
 
 OPS: Final[Mapping[str, Kind]] = {

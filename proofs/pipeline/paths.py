@@ -19,21 +19,13 @@ Step: TypeAlias = "tuple[int, int]"
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A family of instances.
+    """A family of instances."""
 
-    Args:
-        low: The least value of the frame's origin: 0 for constants, the least N for ends, the least k.
-        high: The most of the origin minus N: minus the least N for constants, 0 for ends, the most of k - N.
-        least: The least N of the family.
-        heads: Whether events before the loops have coordinates in it: the origin is 0.
-        tails: What N is in the frame's coordinates; None if it has none.
-    """
-
-    low: int
-    high: int
-    least: int
-    heads: bool = False
-    tails: int | None = None
+    low: int  # the least value of the frame's origin: 0 for constants, the least N for ends, the least k
+    high: int  # the most of the origin minus N: minus the least N for constants, 0 for ends, the most of k - N
+    least: int  # the least N of the family
+    heads: bool = False  # whether events before the loops have coordinates in it: the origin is 0
+    tails: int | None = None  # what N is in the frame's coordinates; None if it has none
 
 
 def numbers_frame(least: int) -> Frame:

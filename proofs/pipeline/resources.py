@@ -7,6 +7,7 @@ from functools import cache
 
 from layoutalg.proofs.pipeline.document import LANES, Pipeline, Role
 from layoutalg.proofs.pipeline.ops import MOST_BYTES
+from layoutalg.targets.nvidia.registers import SETMAXNREG
 from layoutalg.targets.registry import lookup
 from layoutalg.targets.target_model import LIMITS
 
@@ -40,7 +41,8 @@ def _exceeded(pipeline: Pipeline, target: str) -> Iterator[tuple[str, str]]:
     for role in pipeline.roles:
         names = {op.buf for one in pipeline.roles if role.name in (one.name, one.threads_of) for _, _, op in one.ops()}
         inside = sum([ring.slots * ring.bytes for name, ring in pipeline.buffers if name in names & pipeline.registers])
-        each, room = -(-inside // (4 * LANES * max(1, role.warps))), role.registers or has["registers_per_thread"]
+        each, used = -(-inside // (4 * LANES * max(1, role.warps))), has["registers_per_thread"]
+        room = min(role.registers or used, used)
         if role.warps and each > room:
             yield f"{each} registers of each thread of {role.name} for its buffers; it has {room}", ""
     ctas = has.get("cluster_blocks", 1)
@@ -67,10 +69,10 @@ def _registers(pipeline: Pipeline, target: str, has: Mapping[str, int]) -> Itera
     if "setmaxnreg_step" not in has:
         yield f"registers set by a role; {target} has no setmaxnreg"
         return
-    least, most, step = (has[f"setmaxnreg_{name}"] for name in ("least", "most", "step"))
     for role in pipeline.roles:
-        if role.registers and (not least <= role.registers <= most or role.registers % step):
-            yield f"{role.registers} registers of {role.name}; setmaxnreg takes {least} to {most} in steps of {step}"
+        if role.registers and role.registers not in SETMAXNREG:
+            takes = f"{SETMAXNREG[0]} to {SETMAXNREG[-1]} in steps of {SETMAXNREG.step}"
+            yield f"{role.registers} registers of {role.name}; setmaxnreg takes {takes}"
     for cta in range(pipeline.cluster):
         roles = pipeline.roles_of(cta)
         unknown = [role.name for role in roles if not role.warps]
@@ -82,7 +84,8 @@ def _registers(pipeline: Pipeline, target: str, has: Mapping[str, int]) -> Itera
                 names = ", ".join(dict.fromkeys(role.name for role in group))
                 warps = f"warps {first} to {first + WARPGROUP - 1}"
                 yield f"registers set by {names}; {warps} are no warpgroup that sets one number together"
-        launched = min(has["registers_per_block"] // pipeline.threads, most) // step * step
+        launched = min(has["registers_per_block"] // pipeline.threads, SETMAXNREG[-1])
+        launched -= launched % SETMAXNREG.step
         asked = sum([role.warps * (role.registers or launched) for role in roles]) * has["lanes"]
         if asked > launched * pipeline.threads:
             told = f"{asked} registers after setmaxnreg; {pipeline.threads} threads start with {launched} each, "

@@ -35,18 +35,14 @@ Answers: TypeAlias = tuple[tuple[Clause, bool], ...]
 class Branch(Checked, code="LA867"):
     """One variant.
 
-    Args:
-        answers: The questions asked on the way to it, in order, with their answers.
-        plan: Its symbolic plan, or None.
-
     Example:
         >>> from layoutalg.ground.conditions import condition
         >>> print(Branch((((condition("n <= 64"),), False), ((condition("n % 8 == 0"),), True))).guard)
         n % 8 == 0
     """
 
-    answers: Answers
-    plan: SymbolicPlan | None = field(default=None, hash=False)
+    answers: Answers  # the questions asked on the way to it, in order, with their answers
+    plan: SymbolicPlan | None = field(default=None, hash=False)  # its symbolic plan, or None
 
     def _validate(self) -> None:
         questions = [clause for clause, _ in self.answers]
@@ -63,11 +59,6 @@ class Branch(Checked, code="LA867"):
 class Dispatch(Compiled, Checked, code="LA867"):
     """The branches of one kernel, and which one runs.
 
-    Args:
-        domain: The sizes for which there is a choice.
-        branches: In the order of their answers; they share their first question, those of each answer the next, ...
-        general: The plan that holds everywhere, or None.
-
     Example:
         >>> from layoutalg.ground.conditions import condition
         >>> whole = (condition("n % 8 == 0"),)
@@ -76,9 +67,10 @@ class Dispatch(Compiled, Checked, code="LA867"):
         (0, 1, None)
     """
 
-    domain: Guard
+    domain: Guard  # the sizes for which there is a choice
+    # in the order of their answers; they share their first question, those of each answer the next, ...
     branches: tuple[Branch, ...]
-    general: SymbolicPlan | None = field(default=None, hash=False)
+    general: SymbolicPlan | None = field(default=None, hash=False)  # the plan that holds everywhere, or None
 
     def _validate(self) -> None:
         tree = _expression([(branch.answers, place) for place, branch in enumerate(self.branches)])

@@ -55,19 +55,13 @@ _COORDINATE_LIMIT = 2**31
 
 @dataclass(frozen=True, slots=True)
 class Obligations(Checked, code="LA374"):
-    """The conditions on sizes.
+    """The conditions on sizes."""
 
-    Args:
-        clauses: Clauses of the guard, not yet minimal.
-        oob: The class that then holds at all sizes.
-        exact_where: Further conditions that make the class exact; None if there are no such conditions.
-        sufficient_only: Groups of clauses that may refuse sizes at which the map is right.
-    """
-
-    clauses: tuple[Clause, ...]
-    oob: str
+    clauses: tuple[Clause, ...]  # clauses of the guard, not yet minimal
+    oob: str  # the class that then holds at all sizes
+    # further conditions that make the class exact; None if there are no such conditions
     exact_where: tuple[Condition, ...] | None
-    sufficient_only: tuple[str, ...] = ()
+    sufficient_only: tuple[str, ...] = ()  # groups of clauses that may refuse sizes at which the map is right
 
 
 def obligations(plan: SymbolicPlan, instance: TensorMapPlan) -> Obligations:

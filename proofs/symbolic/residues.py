@@ -34,21 +34,13 @@ class Axis(Checked, code="LA374"):
 
 @dataclass(frozen=True, slots=True)
 class Residues(Checked, code="LA374"):
-    """What holds for which H mod ``period``.
+    """What holds for which H mod ``period``."""
 
-    Args:
-        period: Period in H.
-        whole: Residues at which every extent is an integer.
-        covered: Those at which the engine moves every requested element.
-        exact: Those of ``covered`` at which it moves nothing else.
-        weak: Those of ``covered`` at which it moves nothing else for origins in bounds.
-    """
-
-    period: int
-    whole: frozenset[int]
-    covered: frozenset[int]
-    exact: frozenset[int]
-    weak: frozenset[int]
+    period: int  # period in H
+    whole: frozenset[int]  # residues at which every extent is an integer
+    covered: frozenset[int]  # those at which the engine moves every requested element
+    exact: frozenset[int]  # those of ``covered`` at which it moves nothing else
+    weak: frozenset[int]  # those of ``covered`` at which it moves nothing else for origins in bounds
 
 
 def residues(reach: IntArray, coords: list[IntArray], axes: list[Axis], multiple: int, low: int) -> Residues:

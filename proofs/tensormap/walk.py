@@ -44,24 +44,17 @@ class UndecidedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Walk(Checked, code="LA374"):
-    """One row per element that the issues of a tile touch, at the tile origin 0.
+    """One row per element that the issues of a tile touch, at the tile origin 0."""
 
-    Args:
-        coords: Per map dimension, the coordinate in problem elements (a promoted inner element counts as several). For
-            an interleaved map the first is the element within its slice, which is fixed; the others follow.
-        extents: Map extents in problem elements.
-        steps_bytes: Byte stride per map dimension, in the same units.
-        tile_coords: Per tile dimension, the tile coordinate whose requested shared address the element lands on.
-        addresses: Shared byte addresses relative to the tile base.
-        footprint_bytes: Shared bytes from the tile base to the end of the last row, gaps included.
-    """
-
+    # per map dimension, the coordinate in problem elements (a promoted inner element counts as several). For an
+    # interleaved map the first is the element within its slice, which is fixed; the others follow.
     coords: tuple[IntArray, ...]
-    extents: tuple[int, ...]
-    steps_bytes: tuple[int, ...]
+    extents: tuple[int, ...]  # map extents in problem elements
+    steps_bytes: tuple[int, ...]  # byte stride per map dimension, in the same units
+    # per tile dimension, the tile coordinate whose requested shared address the element lands on
     tile_coords: tuple[IntArray, ...]
-    addresses: IntArray
-    footprint_bytes: int
+    addresses: IntArray  # shared byte addresses relative to the tile base
+    footprint_bytes: int  # shared bytes from the tile base to the end of the last row, gaps included
 
     def tile_at(self, row: int) -> list[int]:
         """Return the tile coordinate of a row."""

@@ -44,24 +44,15 @@ MOST_PADDED = 4096
 
 @dataclass(frozen=True, slots=True)
 class Idea:
-    """A changed request.
+    """A changed request."""
 
-    Args:
-        kind: What to do, in the imperative.
-        detail: The change: the layout's text, the consumer's name, ...
-        added_bytes: Extra bytes spanned.
-        changes: Number of entries that differ.
-        parts: The requests that must all be admitted.
-        extra: Instructions besides those of the parts.
-        movement: How data in the refused layout gets there, JSON-ready; None if not planned.
-    """
-
-    kind: str
-    detail: str
-    added_bytes: int
-    changes: int
-    parts: tuple[Request, ...]
-    extra: int = 0
+    kind: str  # what to do, in the imperative
+    detail: str  # the change: the layout's text, the consumer's name, ...
+    added_bytes: int  # extra bytes spanned
+    changes: int  # number of entries that differ
+    parts: tuple[Request, ...]  # the requests that must all be admitted
+    extra: int = 0  # instructions besides those of the parts
+    # how data in the refused layout gets there, JSON-ready; None if not planned
     movement: Mapping[str, Any] | None = None
 
 

@@ -15,15 +15,14 @@ from typing import Any
 import numpy as np
 
 from layoutalg.cute import Swizzle
-from layoutalg.ground.errors import BudgetError, Repair
+from layoutalg.ground.errors import Repair
 from layoutalg.ground.refusal import Broken
-from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs import certify
 from layoutalg.proofs.admission import Admission, Refused
 from layoutalg.proofs.im2col import ConvolutionPlan, ConvolutionProblem
 from layoutalg.proofs.im2col.meaning import table
 from layoutalg.proofs.tensor import Tensor, tensor_of
-from layoutalg.synth.admission.request import CHECK, Request
+from layoutalg.synth.admission.request import CHECK, Request, certified, no_engine
 from layoutalg.synth.im2col import map_of, proved_plan
 from layoutalg.synth.im2col.columns import Cut, columns, most_channels
 from layoutalg.targets.model import Violation
@@ -31,7 +30,6 @@ from layoutalg.targets.nvidia.im2col import Im2colMap, store_violations
 from layoutalg.targets.nvidia.swizzles import PLAIN, SWIZZLE_TABLE, XORS
 from layoutalg.targets.nvidia.tensormap import apply_swizzle, element_bytes
 from layoutalg.targets.nvidia.tensormap.limits import STORE_CHUNK_BYTES
-from layoutalg.targets.registry import lookup
 
 CONSUMERS = ("tma.im2col", "tma.im2col.load", "tma.im2col.store")
 _CONVOLUTION = ("filter", "stride", "dilation", "padding", "padding_after")
@@ -59,13 +57,8 @@ def find_im2col(request: Request) -> Admission:
     if len(request.extents) != 2:
         raise CHECK.malformed("layout", "must map (pixel, channel)", request.extents)
     request.without_problem("use consumer 'tma' for boxes")
-    if not lookup(request.target).has_tensor_maps:
-        return request.refused(Broken("NO_TMA", f"{request.target} has no tensor maps"))
-    if request.dtype.tensormap is None:
-        return Unknown(f"rule ARCH_ATOM: {request.dtype.note}", ("dtype",))
-    if not lookup(request.target).measured:
-        because = f"no {request.target} device was measured; the behaviour of its copy engine is unknown"
-        return Unknown(because, ("target",))
+    if (unknown := no_engine(request)) is not None:
+        return unknown
     problem = _problem(request)
     cuts = columns(request.offsets, request.element_bytes, request.align_bytes)
     if isinstance(cuts, Broken):
@@ -128,11 +121,7 @@ def _of_stores(problem: ConvolutionProblem, tm: Im2colMap) -> Iterator[Violation
 
 def _admitted(request: Request, plan: ConvolutionPlan) -> Admission:
     claim = f"{len(plan.issues)} im2col copies place the tile as requested"
-    try:
-        seal = certify.same_tables(table(plan), request.offsets, claim)
-    except BudgetError as error:
-        return Unknown(f"a plan was proved, but {error.diagnostic.because}", ("planner", "certificate"))
-    return request.admitted(plan, seal, "measured")
+    return certified(request, plan, lambda: certify.same_tables(table(plan), request.offsets, claim))
 
 
 def _broken(request: Request, problem: ConvolutionProblem, cuts: list[Cut], found: tuple[Violation, ...]) -> Refused:

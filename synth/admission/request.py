@@ -18,9 +18,10 @@ import numpy.typing as npt
 
 from layoutalg.ground.check import Checker
 from layoutalg.ground.document import load_json
-from layoutalg.ground.errors import LayoutError, MalformedError, Repair
+from layoutalg.ground.errors import BudgetError, LayoutError, MalformedError, Repair
 from layoutalg.ground.listed import listed
 from layoutalg.ground.refusal import Broken
+from layoutalg.ground.verdict import Unknown
 from layoutalg.notation.written import Written
 from layoutalg.proofs import certify
 from layoutalg.proofs.admission import Admission, Admitted, Grade, Refused
@@ -43,27 +44,17 @@ TARGET, ALIGN_BYTES = "sm_90a", 1024
 
 @dataclass(frozen=True)
 class Request:
-    """A layout that a consumer is to carry.
+    """A layout that a consumer is to carry."""
 
-    Args:
-        layout: A layout of any family, as parsed.
-        consumer: Name of the instruction.
-        target: Architecture.
-        dtype: Element type, with its own name (``e4m3``, not the bytes it travels as).
-        extents: Tile extents, outermost first; empty for a layout of registers.
-        align_bytes: Alignment of the tile's base in shared memory.
-        options: Further options: ``registers``, ``tensor``, ``major``, ...
-        problem: The problem statement, if one was given instead of a layout.
-    """
-
-    layout: Any = field(hash=False)
-    consumer: str
-    target: str
-    dtype: ElementType
-    extents: tuple[int, ...]
-    align_bytes: int
+    layout: Any = field(hash=False)  # a layout of any family, as parsed
+    consumer: str  # name of the instruction
+    target: str  # architecture
+    dtype: ElementType  # element type, with its own name (``e4m3``, not the bytes it travels as)
+    extents: tuple[int, ...]  # tile extents, outermost first; empty for a layout of registers
+    align_bytes: int  # alignment of the tile's base in shared memory
+    # further options: ``registers``, ``tensor``, ``major``, ...
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    problem: Any = field(default=None, hash=False)
+    problem: Any = field(default=None, hash=False)  # the problem statement, if one was given instead of a layout
 
     @property
     def element_bytes(self) -> int:
@@ -248,6 +239,25 @@ def _problem(layout: object) -> TensorMapProblem | None:
     if isinstance(layout, TensorMapProblem) or (isinstance(layout, Mapping) and layout.get("schema") == SCHEMA):
         return problem_from(layout)
     return None
+
+
+def no_engine(request: Request) -> Admission | None:
+    """Return the answer where no copy engine, or not its behaviour, is known; None where it is."""
+    found = lookup(request.target)
+    if not found.has_tensor_maps:
+        return request.refused(Broken("NO_TMA", f"{request.target} has no tensor maps"))
+    if request.dtype.tensormap is None:
+        return Unknown(f"rule ARCH_ATOM: {request.dtype.note}", ("dtype",))
+    because = f"no {request.target} device was measured; the behaviour of its copy engine is unknown"
+    return None if found.measured else Unknown(because, ("target",))
+
+
+def certified(request: Request, plan: object, writer: Callable[[], Certificate]) -> Admission:
+    """Admit by a measured plan if its certificate can be written."""
+    try:
+        return request.admitted(plan, writer(), "measured")
+    except BudgetError as error:
+        return Unknown(f"a plan was proved, but {error.diagnostic.because}", ("planner", "certificate"))
 
 
 def no_chunks(request: Request) -> Certificate | None:

@@ -35,7 +35,7 @@ from layoutalg.proofs.tensormap import ListedProblem, TensorMapPlan, TensorMapPr
 from layoutalg.proofs.tensormap.plan import OOB_CLASSES
 from layoutalg.synth.admission.ideas import Idea
 from layoutalg.synth.admission.repairs import ranked
-from layoutalg.synth.admission.request import CHECK, Request, no_chunks
+from layoutalg.synth.admission.request import CHECK, Request, certified, no_chunks, no_engine
 from layoutalg.synth.tensormap import InadmissibleError, synthesize_tensormap
 from layoutalg.synth.tensormap.lattice import FAR, together
 from layoutalg.synth.tensormap.least_repairs import least_repairs
@@ -44,7 +44,6 @@ from layoutalg.synth.tensormap.pitches import Fit, fits
 from layoutalg.synth.tensormap.xors import mixed_bit
 from layoutalg.targets.nvidia import tensormap as hardware
 from layoutalg.targets.nvidia.tensormap import limits
-from layoutalg.targets.registry import lookup
 
 REDUCTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -115,13 +114,8 @@ def find_tma(request: Request) -> Admission:
 
 def carried(request: Request, direction: str) -> Admission:
     """Return the plan that copies a tile in a direction, or why there is none."""
-    if not lookup(request.target).has_tensor_maps:
-        return request.refused(Broken("NO_TMA", f"{request.target} has no tensor maps"))
-    if request.dtype.tensormap is None:
-        return Unknown(f"rule ARCH_ATOM: {request.dtype.note}", ("dtype",))
-    if not hardware.is_measured(request.target):
-        because = f"no {request.target} device was measured; the behaviour of its copy engine is unknown"
-        return Unknown(because, ("target",))
+    if (unknown := no_engine(request)) is not None:
+        return unknown
     most = request.options.get("issues")
     most = None if most is None else CHECK.integer(most, "issues", 1, limits.MAX_SMEM_BYTES)
     if isinstance(request.problem, TensorMapProblem):
@@ -400,11 +394,7 @@ def _admitted(request: Request, made: TensorMapPlan) -> Admission:
         return Unknown(because, ("planner",))
     if made.tensor_map.interleave != "NONE":
         return _admitted_slices(request, made)
-    try:
-        certificate = certify.plan(made)
-    except BudgetError as error:
-        return Unknown(f"a plan was proved, but {error.diagnostic.because}", ("planner", "certificate"))
-    return request.admitted(made, certificate, "measured")
+    return certified(request, made, lambda: certify.plan(made))
 
 
 def _admitted_slices(request: Request, made: TensorMapPlan) -> Admission:

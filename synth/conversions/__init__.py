@@ -17,7 +17,7 @@ import numpy as np
 from layoutalg.f2 import matrix
 from layoutalg.ground.errors import Diagnostic, InfeasibleError
 from layoutalg.ground.verdict import Unknown
-from layoutalg.proofs.conversion import LINE_BYTES, MECHANISMS, Alternative, ConversionPlan, Held, counted
+from layoutalg.proofs.conversion import MECHANISMS, Alternative, ConversionPlan, Held, counted
 from layoutalg.proofs.conversion_steps import WORD_BITS, Step, Through, flattened, taken_by
 from layoutalg.proofs.dtypes import stated_bits
 from layoutalg.proofs.exchange import Take
@@ -30,6 +30,7 @@ from layoutalg.synth.conversions.reading import CHECK, Given, parsed, read, same
 from layoutalg.synth.conversions.through import through
 from layoutalg.synth.exchange import exchanges
 from layoutalg.synth.factor.shuffles import shuffles
+from layoutalg.targets.bank_counting import TURN_BYTES
 from layoutalg.targets.instruction_costs import InstructionCosts, instruction_costs
 from layoutalg.targets.registry import asked_bits, lookup
 
@@ -270,7 +271,7 @@ def _exchanged(asked: _Question, moved: Fetched, made: list[Alternative]) -> lis
 def _shared_floor(asked: _Question, wanted: Places) -> float:
     """Lower bound on the cycles of any plan through shared memory: every bank busy in every turn."""
     elements = 1 << matrix.rank(wanted.columns)
-    turns = max(2, 2 * elements * asked.element_bits // 8 // LINE_BYTES)
+    turns = max(2, 2 * elements * asked.element_bits // 8 // TURN_BYTES)
     costs = asked.costs
     waits = costs.shared_latency + min(costs.warp_barrier, costs.block_barrier)
     return costs.taken(0, 0, 0, turns, asked.source.warps) + waits

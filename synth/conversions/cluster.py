@@ -11,10 +11,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from layoutalg.f2 import matrix
-from layoutalg.proofs.conversion import LINE_BYTES
 from layoutalg.proofs.conversion_steps import Step, Through
 from layoutalg.synth.conversions.inside import Fetched, Places, basis_of
 from layoutalg.synth.conversions.through import Asked, Side, moved_by, placed, sides_of, split_of, taken_around
+from layoutalg.targets.bank_counting import TURN_BYTES
 from layoutalg.targets.target_model import Fact, model_of
 
 
@@ -38,7 +38,7 @@ def across(
     split = split_of(one, other, (), len(basis))
     near, far, base, _ = sides_of(one, other, element(moved.constant), split)
     size = element_bits // 8
-    window = max(LINE_BYTES, size << split.tile)
+    window = max(TURN_BYTES, size << split.tile)
     if window > smem_bytes:
         return f"the elements of a block need {window} bytes, but only {smem_bytes} are available"
     ranks = [place >> top for place in (*moved.columns, moved.constant)]

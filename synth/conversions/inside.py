@@ -28,19 +28,12 @@ FEW = 4
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """A linear register layout as columns, one for each bit of register, lane and warp.
+    """A linear register layout as columns, one for each bit of register, lane and warp."""
 
-    Args:
-        registers: Images of the register bits.
-        lanes: Images of the lane bits.
-        warps: Images of the warp bits.
-        constant: The element of place 0.
-    """
-
-    registers: tuple[int, ...]
-    lanes: tuple[int, ...]
-    warps: tuple[int, ...]
-    constant: int
+    registers: tuple[int, ...]  # images of the register bits
+    lanes: tuple[int, ...]  # images of the lane bits
+    warps: tuple[int, ...]  # images of the warp bits
+    constant: int  # the element of place 0
 
     def mapped(self, order: Callable[[int], int]) -> Places:
         """Return the layout after a linear map of elements."""
@@ -56,27 +49,16 @@ class Places:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """Where each place of the destination finds its element in the source.
+    """Where each place of the destination finds its element in the source."""
 
-    Args:
-        columns: Per bit of the destination's place, the difference in the source's place.
-        constant: The source's place for place 0.
-        kept: Register bits of the destination whose columns span all register columns.
-        registers: Register bits of the source.
-        lanes: Lane bits.
-        warps: Warp bits.
-        local: Whether every element stays in its warp.
-        forced: Whether the source holds every element once, so the map is unique.
-    """
-
-    columns: tuple[int, ...]
-    constant: int
-    kept: tuple[int, ...]
-    registers: int
-    lanes: int
-    warps: int
-    local: bool
-    forced: bool
+    columns: tuple[int, ...]  # per bit of the destination's place, the difference in the source's place
+    constant: int  # the source's place for place 0
+    kept: tuple[int, ...]  # register bits of the destination whose columns span all register columns
+    registers: int  # register bits of the source
+    lanes: int  # lane bits
+    warps: int  # warp bits
+    local: bool  # whether every element stays in its warp
+    forced: bool  # whether the source holds every element once, so the map is unique
 
     def word(self, place: int) -> int:
         """Return the register part of a place of the source."""

@@ -26,11 +26,11 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.ground.errors import RepresentabilityError
-from layoutalg.proofs.conversion import LINE_BYTES
 from layoutalg.proofs.conversion_steps import WORD_BITS, Step, Through, taken_by
 from layoutalg.proofs.listed_access import OUT, UNCOUNTED, ListedAccess, strides
 from layoutalg.proofs.swizzling import instruction_name, widths
 from layoutalg.synth.factor.shuffles import by_paths
+from layoutalg.targets.bank_counting import TURN_BYTES
 from layoutalg.targets.banks import bank_model
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
@@ -95,7 +95,7 @@ def listed(
         others = others or [dict(_placements(each.asked, element_bits)) for each in passes[1:]]
         if all(told in each for each in others):
             tried(told, [offsets, *(each[told] for each in others)])
-        if found and found[-1].estimate <= moved * size / LINE_BYTES:  # every bank busy in every turn, no table
+        if found and found[-1].estimate <= moved * size / TURN_BYTES:  # every bank busy in every turn, no table
             break
     found.sort(key=lambda each: (each.estimate, each.number))
     if found and any(side.turns > side.ideal for side in found[0].sides):
@@ -309,7 +309,7 @@ def _coloured(asked: _Asked, element_bits: int, target: str, lanes: int) -> IntA
 
 def _periods(asked: _Asked, offsets: IntArray, size: int) -> list[int]:
     """Candidate row lengths for padding: strides between neighbouring threads or registers, and lines of banks."""
-    found = {LINE_BYTES // size: 0}
+    found = {TURN_BYTES // size: 0}
     for labels in (asked.stored, asked.loaded):
         at = offsets[labels]
         for steps in (np.diff(at[: 2 * 64], axis=0).reshape(-1), np.diff(at[:1], axis=1).reshape(-1)):
@@ -336,7 +336,7 @@ def side_of(offsets: IntArray, live: BoolArray, kind: str, element_bits: int, ta
         by_warp = rows.reshape(-1, lanes)
         by_warp = by_warp[(by_warp != OUT).any(axis=1)]
         turns, ideal = _turns(target, name, by_warp)
-        least = int(np.count_nonzero(by_warp != OUT)) * bits // 8 / LINE_BYTES
+        least = int(np.count_nonzero(by_warp != OUT)) * bits // 8 / TURN_BYTES
         tables = _tables(rows) * (len(rows[0]) // lanes)
         estimate = (least if turns == UNCOUNTED else turns) + tables
         return Side(order, vector, name, rows, turns, ideal, estimate)

@@ -38,25 +38,16 @@ DEFAULT_SMEM_BYTES = 48 << 10
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A register layout after reading.
+    """A register layout after reading."""
 
-    Args:
-        places: Its columns; None for a table.
-        table: [warp, lane, register], as a nested tuple; None if the layout is linear.
-        blocks: Images of the block bits.
-        tensor: Axes of the tensor with their sizes.
-        counts: Registers, lanes and warps.
-        named: Whether the layout names its axes; if not, they match the other layout's by position.
-        clusters: Number of blocks folded into the warps.
-    """
-
-    places: Places | None
+    places: Places | None  # its columns; None for a table
+    # [warp, lane, register], as a nested tuple; None if the layout is linear
     table: tuple[tuple[tuple[int, ...], ...], ...] | None
-    blocks: tuple[int, ...]
-    tensor: tuple[tuple[str, int], ...]
-    counts: tuple[int, int, int]
-    named: bool = True
-    clusters: int = 1
+    blocks: tuple[int, ...]  # images of the block bits
+    tensor: tuple[tuple[str, int], ...]  # axes of the tensor with their sizes
+    counts: tuple[int, int, int]  # registers, lanes and warps
+    named: bool = True  # whether the layout names its axes; if not, they match the other layout's by position
+    clusters: int = 1  # number of blocks folded into the warps
 
     def clustered(self) -> Given:
         """Return the layout with its blocks as the high bits of the warp."""

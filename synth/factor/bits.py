@@ -36,21 +36,13 @@ CHUNK_BITS = CHUNK_BYTES.bit_length() - 1
 
 @dataclass(frozen=True, slots=True)
 class Bits:
-    """A question over F2; roles are 0 register, 1 lane, 2 warp.
+    """A question over F2; roles are 0 register, 1 lane, 2 warp."""
 
-    Args:
-        columns: Offset of every place bit.
-        constant: Offset of place 0.
-        roles: Role of every place bit.
-        dims: Per tile dimension its place bits, low bit first.
-        low: Number of offset bits inside a 16-byte chunk.
-    """
-
-    columns: tuple[int, ...]
-    constant: int
-    roles: tuple[int, ...]
-    dims: tuple[tuple[int, ...], ...]
-    low: int
+    columns: tuple[int, ...]  # offset of every place bit
+    constant: int  # offset of place 0
+    roles: tuple[int, ...]  # role of every place bit
+    dims: tuple[tuple[int, ...], ...]  # per tile dimension its place bits, low bit first
+    low: int  # number of offset bits inside a 16-byte chunk
 
     def of_role(self, role: int) -> tuple[int, ...]:
         """Place bits with a role."""
@@ -59,19 +51,12 @@ class Bits:
 
 @dataclass(frozen=True, slots=True)
 class Carrier:
-    """A descriptor map: tile bit i goes to offset bit ``order[i]``, then the swizzle.
+    """A descriptor map: tile bit i goes to offset bit ``order[i]``, then the swizzle."""
 
-    Args:
-        swizzle: Name of the swizzle.
-        order: Offset bit per place bit, before the swizzle.
-        rounds: Shuffles of the residual.
-        free: Place bits whose offset bits may be exchanged.
-    """
-
-    swizzle: str
-    order: tuple[int, ...]
-    rounds: int
-    free: tuple[int, ...]
+    swizzle: str  # name of the swizzle
+    order: tuple[int, ...]  # offset bit per place bit, before the swizzle
+    rounds: int  # shuffles of the residual
+    free: tuple[int, ...]  # place bits whose offset bits may be exchanged
 
     def columns(self, low: int) -> tuple[int, ...]:
         """The offset of every tile bit."""

@@ -35,21 +35,13 @@ from layoutalg.targets.nvidia.accesses import access_form
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """The columns that an instruction fixes.
+    """The columns that an instruction fixes."""
 
-    Args:
-        registers: Offset bits of the low register bits, in order.
-        lanes: Offset bit of each lane bit inside a row.
-        row: Number of offset bits in a row.
-        least: Register bits of one instruction.
-        warp: Lane bits of a warp.
-    """
-
-    registers: tuple[int, ...]
-    lanes: Mapping[int, int] = field(hash=False)
-    row: int
-    least: int
-    warp: int = 5
+    registers: tuple[int, ...]  # offset bits of the low register bits, in order
+    lanes: Mapping[int, int] = field(hash=False)  # offset bit of each lane bit inside a row
+    row: int  # number of offset bits in a row
+    least: int  # register bits of one instruction
+    warp: int = 5  # lane bits of a warp
 
 
 def template_of(consumer: str, bits: int) -> Template | Unknown:

@@ -30,17 +30,11 @@ MOST = 20000
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """One descriptor map: per tile dimension, in the order of the axes, its digits as (extent, stride).
+    """One descriptor map: per tile dimension, in the order of the axes, its digits as (extent, stride)."""
 
-    Args:
-        swizzle: Name of the swizzle.
-        digits: The digits before the swizzle.
-        rounds: Shuffles of the residual.
-    """
-
-    swizzle: str
-    digits: tuple[Flat, ...]
-    rounds: int
+    swizzle: str  # name of the swizzle
+    digits: tuple[Flat, ...]  # the digits before the swizzle
+    rounds: int  # shuffles of the residual
 
 
 def swizzled_offsets(offsets: IntArray, swizzle: str, element_bytes: int) -> IntArray:

@@ -36,27 +36,16 @@ MOST = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A layout with its places.
+    """A layout with its places."""
 
-    Args:
-        layout: The layout as parsed.
-        dtype: Element type.
-        axes: (name, extent) of the layout's axes, fastest first.
-        tile: (name, extent) of the carried layout's axes.
-        order: The axes of the tile, outermost dimension first.
-        offsets: The element offset at every place.
-        owner: Register, lane and warp of every place, one row each.
-        threaded: Whether the axes identify registers, lanes and warps.
-    """
-
-    layout: Any = field(hash=False)
-    dtype: ElementType
-    axes: tuple[tuple[str, int], ...]
-    tile: tuple[tuple[str, int], ...]
-    order: tuple[str, ...]
-    offsets: IntArray = field(hash=False)
-    owner: IntArray = field(hash=False)
-    threaded: bool
+    layout: Any = field(hash=False)  # the layout as parsed
+    dtype: ElementType  # element type
+    axes: tuple[tuple[str, int], ...]  # (name, extent) of the layout's axes, fastest first
+    tile: tuple[tuple[str, int], ...]  # (name, extent) of the carried layout's axes
+    order: tuple[str, ...]  # the axes of the tile, outermost dimension first
+    offsets: IntArray = field(hash=False)  # the element offset at every place
+    owner: IntArray = field(hash=False)  # register, lane and warp of every place, one row each
+    threaded: bool  # whether the axes identify registers, lanes and warps
 
     @property
     def size(self) -> int:

@@ -28,17 +28,11 @@ SWIZZLES = PLAIN[::-1]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """The elements that one instruction moves.
+    """The elements that one instruction moves."""
 
-    Args:
-        swizzle: Name of the swizzle.
-        pixels: Rows of the matrix.
-        channels: Channels per row.
-    """
-
-    swizzle: str
-    pixels: int
-    channels: int
+    swizzle: str  # name of the swizzle
+    pixels: int  # rows of the matrix
+    channels: int  # channels per row
 
 
 Cut: TypeAlias = tuple[Column, tuple[ColumnIssue, ...]]

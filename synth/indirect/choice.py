@@ -18,18 +18,18 @@ from layoutalg.proofs.indirect.choice import Candidate, Choice
 from layoutalg.proofs.indirect.pages import Paged, fragmentation
 from layoutalg.proofs.indirect.routing import Routing
 from layoutalg.proofs.indirect.values import Runs, index_array
-from layoutalg.targets.global_memory import SECTOR_BYTES, touched
+from layoutalg.targets.bank_counting import LANES
+from layoutalg.targets.global_memory import SECTOR_BYTES, VECTOR_BYTES, touched
 from layoutalg.targets.memory_costs import MemoryCosts, memory_costs
 from layoutalg.targets.roofs import roofs
 
 CHECK = Checker("LA941", "the cost of this movement is not known")
 MOST = 1 << 46
-LANES = 32
 GATHER_WORDS = 8
 """Most words of a row that a lane keeps in registers."""
 GATHER_BYTES = 32768
 """Most bytes of a row that a block keeps in shared memory."""
-STAGE_BYTES, VECTOR_BYTES = 16384, 16
+STAGE_BYTES = 16384
 """Most bytes that the copy engine moves at once, and of what they are a multiple."""
 PAGE_SIZES = (1, 8, 16, 32, 64, 128, 256)
 

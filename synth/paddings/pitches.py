@@ -54,21 +54,13 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """Instructions of one access on one target, those with equal turns under any pitches merged.
+    """Instructions of one access on one target, those with equal turns under any pitches merged."""
 
-    Args:
-        model: The instruction.
-        steps: Coordinates of each lane relative to the first, int64[pattern, lane, dimension].
-        active: bool[pattern, lane].
-        often: How many instructions each pattern stands for.
-        aligned: Distinct coordinates modulo the elements per lane, int64[place, dimension].
-    """
-
-    model: BankModel
-    steps: IntArray
-    active: npt.NDArray[np.bool_]
-    often: IntArray
-    aligned: IntArray
+    model: BankModel  # the instruction
+    steps: IntArray  # coordinates of each lane relative to the first, int64[pattern, lane, dimension]
+    active: npt.NDArray[np.bool_]  # bool[pattern, lane]
+    often: IntArray  # how many instructions each pattern stands for
+    aligned: IntArray  # distinct coordinates modulo the elements per lane, int64[place, dimension]
 
     @property
     def grain_bits(self) -> int:

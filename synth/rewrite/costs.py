@@ -28,6 +28,7 @@ from layoutalg.proofs.tensor import Tensor
 from layoutalg.synth.admission import admissible
 from layoutalg.synth.conversions import conversion
 from layoutalg.targets import banks
+from layoutalg.targets.bank_counting import TURN_BYTES
 from layoutalg.targets.global_memory import SECTOR_BYTES, touched
 from layoutalg.targets.instruction_costs import InstructionCosts, instruction_costs
 from layoutalg.targets.pipeline_costs import pipeline_costs
@@ -105,15 +106,10 @@ def _turns(target: str, instruction: str, addresses: tuple[int | None, ...]) -> 
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Costs on one target.
-
-    Args:
-        target: The target.
-        warps: Warps of a block, for copies that belong to no thread.
-    """
+    """Costs on one target."""
 
     target: str
-    warps: int
+    warps: int  # warps of a block, for copies that belong to no thread
 
     def of(self, each: Term | Node, kinds: tuple[Kind, ...], kind: Kind) -> MovementCost | None:
         """Return the cost of an operation alone; None if no code for it is known."""
@@ -280,7 +276,7 @@ def _copied(asked: _Asked) -> MovementCost:
     if carrier == "tma":
         return MovementCost(accesses=1, sectors=sectors, barriers=1, smem_bytes=held + 8, cycles=cycles)
     copies = -(-x.size // (chunk_of(layout, x) * 32 * costs.warps))
-    turns = -(-x.size * bytes_ // 128)
+    turns = -(-x.size * bytes_ // TURN_BYTES)
     cycles += table.taken(0, 0, 0, max(turns, copies * costs.warps), costs.warps)
     return MovementCost(accesses=copies, turns=turns, sectors=sectors, barriers=1, smem_bytes=held, cycles=cycles)
 

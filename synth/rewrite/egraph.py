@@ -35,12 +35,9 @@ class Edge(NamedTuple):
 
 @dataclass(slots=True)
 class EGraph:
-    """Classes of equal terms.
+    """Classes of equal terms."""
 
-    Args:
-        legal: Says whether a target can execute an operation on operands of these kinds; nothing else is added.
-    """
-
+    # says whether a target can execute an operation on operands of these kinds; nothing else is added
     legal: Callable[[Node, tuple[Kind, ...]], bool]
     nodes: list[Node] = field(default_factory=list)
     kinds: list[Kind] = field(default_factory=list)

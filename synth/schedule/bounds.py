@@ -18,7 +18,7 @@ from layoutalg.proofs.pipeline.cycles import critical
 from layoutalg.proofs.pipeline.document import LANES
 from layoutalg.proofs.pipeline.resources import limits_of
 from layoutalg.synth.schedule.work import UNITS, Dependence, Work, WorkOp, WorkRole
-from layoutalg.targets.pipeline_costs import SETMAXNREG
+from layoutalg.targets.nvidia.registers import launch_registers
 from layoutalg.targets.registry import lookup
 
 BARRIER_BYTES = 16
@@ -44,10 +44,10 @@ def pool(work: Work, target: str) -> int:
     Raises: InfeasibleError: LA975: more threads than a block has.
     """
     threads = sum([role.warps for role in work.roles]) * LANES
-    most, registers = (limits_of(target)[f"{what}_per_block"] for what in ("threads", "registers"))
+    most = limits_of(target)["threads_per_block"]
     if threads > most:
         raise infeasible("roles", f"{threads} threads; a block of {target} has {most}", threads=threads, most=most)
-    return threads * min(SETMAXNREG[-1], registers // threads // SETMAXNREG.step * SETMAXNREG.step)
+    return threads * launch_registers(threads)
 
 
 def infeasible(where: str, because: str, **witness: object) -> InfeasibleError:

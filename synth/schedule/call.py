@@ -20,7 +20,7 @@ from layoutalg.synth.schedule.candidates import Candidate
 from layoutalg.synth.schedule.document import pipeline_of
 from layoutalg.synth.schedule.solving import STEPS, Placed, least, pressure
 from layoutalg.synth.schedule.work import CHECK, Work
-from layoutalg.targets.pipeline_costs import SETMAXNREG
+from layoutalg.targets.nvidia.registers import SETMAXNREG, whole_units
 from layoutalg.targets.registry import lookup
 
 DEEPEST: Final = 16
@@ -205,7 +205,7 @@ def _registers(work: Work, target: str, found: Placed) -> dict[str, int]:
 
 
 def _eights(registers: int) -> int:
-    return -(-registers // SETMAXNREG.step) * SETMAXNREG.step
+    return whole_units(registers + SETMAXNREG.step - 1)
 
 
 def _deepened(work: Work, target: str, found: Placed) -> Placed:

@@ -23,7 +23,7 @@ from layoutalg.ground.solver import session, solve, whole
 from layoutalg.proofs.pipeline.document import LANES, MOST_SLOTS
 from layoutalg.synth.schedule.bounds import allowed, infeasible, pool, ring_bytes, serial, shared_bytes
 from layoutalg.synth.schedule.work import Dependence, Work, WorkOp
-from layoutalg.targets.pipeline_costs import SETMAXNREG
+from layoutalg.targets.nvidia.registers import SETMAXNREG, THREAD_REGISTERS
 
 STEPS: Final = 200_000_000
 """steps: of z3 for one question, by its own count, which does not depend on the machine"""
@@ -49,23 +49,14 @@ class Placed:
 
 @dataclass(slots=True)
 class _Question:
-    """A question about a work at an II, with its unknowns.
-
-    Args:
-        work: The work.
-        ii: The initiation interval.
-        asked: The session.
-        starts: By op.
-        roles: The number of the role of each op, one unknown for a team.
-        depths: Slots by ring.
-    """
+    """A question about a work at an II, with its unknowns."""
 
     work: Work
-    ii: int
-    asked: Any = field(default_factory=session)
-    starts: dict[str, Any] = field(default_factory=dict)
-    roles: dict[str, Any] = field(default_factory=dict)
-    depths: dict[str, Any] = field(default_factory=dict)
+    ii: int  # the initiation interval
+    asked: Any = field(default_factory=session)  # the session
+    starts: dict[str, Any] = field(default_factory=dict)  # by op
+    roles: dict[str, Any] = field(default_factory=dict)  # the number of the role of each op, one unknown for a team
+    depths: dict[str, Any] = field(default_factory=dict)  # slots by ring
 
     def __post_init__(self) -> None:
         self.starts = {op.name: self.integer(0) for op in self.work.ops}
@@ -140,11 +131,11 @@ class _Question:
             held = role.registers + sum([self.when(inside[op.name], op.registers) for op in work.ops])
             eights = self.integer(SETMAXNREG[0] // SETMAXNREG.step)
             most = eights * SETMAXNREG.step
-            self.add(most <= SETMAXNREG[-1], held <= most, held < SETMAXNREG[-1])
+            self.add(most <= SETMAXNREG[-1], held <= most, held <= THREAD_REGISTERS)
             for op in values:
                 parts = [(value.name, value.result * alive[op.name, value.name]) for value in values]
                 taken = held + sum([self.when(inside[name], part) for name, part in parts])
-                self.implies(inside[op.name], taken <= most, taken < SETMAXNREG[-1])
+                self.implies(inside[op.name], taken <= most, taken <= THREAD_REGISTERS)
             total += role.warps * LANES * most
         self.add(total <= pool(work, target))
 
@@ -275,7 +266,7 @@ def _none(work: Work, target: str, ii: int, steps: int) -> Exception:
     if placed(work, target, ii, steps, registers=False) is not None:
         op = max(work.ops, key=lambda op: op.registers + op.result)
         each = op.registers + op.result
-        because = f"{op.name} takes {each} registers of each thread; a thread has at most {SETMAXNREG[-1] - 1}, "
+        because = f"{op.name} takes {each} registers of each thread; a thread has at most {THREAD_REGISTERS}, "
         because += f"the roles together {pool(work, target)}, and more are alive at one time"
         return infeasible(op.name, because, registers=each)
     if placed(work, target, ii, steps, most=MOST_BYTES) is not None:

@@ -32,19 +32,12 @@ NODES = 20_000
 
 @dataclass(frozen=True)
 class Case:
-    """One swizzle, with the consumers' conditions on digits under it.
+    """One swizzle, with the consumers' conditions on digits under it."""
 
-    Args:
-        swizzle: Its name.
-        xor: (bits, base, shift) on byte addresses.
-        at: Digits with a fixed byte-address bit.
-        after: Pairs of digits; the second must directly follow the first.
-    """
-
-    swizzle: str
-    xor: Xor
-    at: Mapping[Digit, int] = field(default_factory=dict, hash=False)
-    after: tuple[tuple[Digit, Digit], ...] = ()
+    swizzle: str  # its name
+    xor: Xor  # (bits, base, shift) on byte addresses
+    at: Mapping[Digit, int] = field(default_factory=dict, hash=False)  # digits with a fixed byte-address bit
+    after: tuple[tuple[Digit, Digit], ...] = ()  # pairs of digits; the second must directly follow the first
 
     @property
     def span(self) -> int:
@@ -54,24 +47,15 @@ class Case:
 
 @dataclass(frozen=True)
 class Question:
-    """The question where to put the digits of a tile, for one direction of the chunks.
+    """The question where to put the digits of a tile, for one direction of the chunks."""
 
-    Args:
-        box: The tile.
-        inner: The dimension of the chunks.
-        cases: The swizzles that no consumer excludes.
-        accesses: The instructions whose turns count and whose addresses digits describe.
-        fixed: Lower bound on the turns of the other instructions.
-        copies: Copies by TMA: 0, 1 or 2.
-        strides: Global element strides of the two dimensions; they decide which digits continue each other.
-    """
-
-    box: Box
-    inner: int
-    cases: tuple[Case, ...]
-    accesses: tuple[Access, ...]
-    fixed: int
-    copies: int
+    box: Box  # the tile
+    inner: int  # the dimension of the chunks
+    cases: tuple[Case, ...]  # the swizzles that no consumer excludes
+    accesses: tuple[Access, ...]  # the instructions whose turns count and whose addresses digits describe
+    fixed: int  # lower bound on the turns of the other instructions
+    copies: int  # copies by TMA: 0, 1 or 2
+    # global element strides of the two dimensions; they decide which digits continue each other
     strides: tuple[int, int]
 
     @cached_property

@@ -23,9 +23,8 @@ from layoutalg.ground.record import Record
 from layoutalg.piecewise import PointSet, lexmin
 from layoutalg.piecewise.notation import WORDS
 from layoutalg.synth.solving.accesses import CHECK
+from layoutalg.targets.bank_counting import TURN_BYTES
 
-LINE_BYTES = 128
-"""Bytes of all banks together."""
 Form: TypeAlias = tuple[tuple[str, int], ...]
 LIMIT = 2**40
 """Largest pitch, constant or modulus, in bytes."""
@@ -86,7 +85,7 @@ class Spread:
         """Whether it holds for these pitches."""
         lanes = itertools.product(*(range(count) for _, count in self.steps))
         starts = [sum(i * at[name] for i, (name, _) in zip(lane, self.steps, strict=True)) for lane in lanes]
-        places = {start % LINE_BYTES // self.access_bytes for start in starts}
+        places = {start % TURN_BYTES // self.access_bytes for start in starts}
         return len(places) == len(starts) and all(start % self.access_bytes == 0 for start in starts)
 
     def terms(self) -> list[str]:
@@ -94,12 +93,12 @@ class Spread:
         size, pitches = self.access_bytes, [name for name, _ in self.steps]
         found = [f"{name} mod {size} = 0" for name, count in self.steps if count > 1]
         if len(pitches) == 1:  # list the residues that spread the lanes
-            fits = [rest for rest in range(0, LINE_BYTES, size) if self.holds({pitches[0]: rest})]
-            return [*found, " or ".join(f"{pitches[0]} mod {LINE_BYTES} = {rest}" for rest in fits) or "1 = 0"]
+            fits = [rest for rest in range(0, TURN_BYTES, size) if self.holds({pitches[0]: rest})]
+            return [*found, " or ".join(f"{pitches[0]} mod {TURN_BYTES} = {rest}" for rest in fits) or "1 = 0"]
         for difference in itertools.product(*(range(1 - count, count) for _, count in self.steps)):
             if difference > (0,) * len(difference):  # one of each pair of opposite signs
                 form = tuple((name, step) for name, step in zip(pitches, difference, strict=True) if step)
-                found.append(f"1 <= ({_text(form)}) mod {LINE_BYTES}")
+                found.append(f"1 <= ({_text(form)}) mod {TURN_BYTES}")
         return found
 
     def __str__(self) -> str:
@@ -189,9 +188,9 @@ def _checked(
         if isinstance(condition, Spread):
             lanes = 1
             for _, count in form:
-                lanes *= CHECK.integer(count, "steps", 1, LINE_BYTES + 1)
-            size = CHECK.integer(condition.access_bytes, "access_bytes", 1, LINE_BYTES + 1)
-            if LINE_BYTES % size or lanes * size > LINE_BYTES:
+                lanes *= CHECK.integer(count, "steps", 1, TURN_BYTES + 1)
+            size = CHECK.integer(condition.access_bytes, "access_bytes", 1, TURN_BYTES + 1)
+            if TURN_BYTES % size or lanes * size > TURN_BYTES:
                 raise CHECK.malformed("access_bytes", f"must divide 128, at most 128 bytes for {lanes} lanes", size)
     for form in forms:
         for name, factor in form:

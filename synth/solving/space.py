@@ -129,21 +129,13 @@ class Box:
 
 @dataclass(frozen=True)
 class Order:
-    """A layout of the space.
+    """A layout of the space."""
 
-    Args:
-        box: The tile.
-        inner: The dimension of the chunks.
-        digits: All digits outside the chunk, fastest first.
-        swizzle: Its name.
-        xor: (bits, base, shift) on byte addresses.
-    """
-
-    box: Box
-    inner: int
-    digits: tuple[Digit, ...]
-    swizzle: str
-    xor: Xor
+    box: Box  # the tile
+    inner: int  # the dimension of the chunks
+    digits: tuple[Digit, ...]  # all digits outside the chunk, fastest first
+    swizzle: str  # its name
+    xor: Xor  # (bits, base, shift) on byte addresses
 
     def __str__(self) -> str:
         named = "".join(f" {'rc'[dim]}{bit}" for dim, bit in self.digits)

@@ -36,17 +36,11 @@ Xor = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A layout of a form.
+    """A layout of a form."""
 
-    Args:
-        name: Description for reports.
-        order: Tile bits from the lowest offset bit up.
-        xor: Pairs of offset bits (target, source), applied simultaneously.
-    """
-
-    name: str
-    order: tuple[int, ...]
-    xor: Xor = ()
+    name: str  # description for reports
+    order: tuple[int, ...]  # tile bits from the lowest offset bit up
+    xor: Xor = ()  # pairs of offset bits (target, source), applied simultaneously
 
     def columns(self) -> tuple[int, ...]:
         """Return the offset of every tile bit."""

@@ -28,23 +28,14 @@ MOST_JOINT = 6
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """One access on one target, moved by one instruction.
+    """One access on one target, moved by one instruction."""
 
-    Args:
-        access: Number of the access.
-        model: The instruction.
-        space: Basis of the elements that a lane group touches, as tile bits.
-        bank_end: Offset bits from the word up to (excluding) this one number the banks.
-        groups: Lane groups over all instructions and warps.
-        count: Number of these instructions.
-    """
-
-    access: int
-    model: BankModel
-    space: tuple[int, ...]
-    bank_end: int
-    groups: int
-    count: int
+    access: int  # number of the access
+    model: BankModel  # the instruction
+    space: tuple[int, ...]  # basis of the elements that a lane group touches, as tile bits
+    bank_end: int  # offset bits from the word up to (excluding) this one number the banks
+    groups: int  # lane groups over all instructions and warps
+    count: int  # number of these instructions
 
 
 def _need(number: int, access: TileAccess, model: BankModel, vector: Sequence[int], element_bits: int) -> Need:

@@ -66,21 +66,13 @@ def _stepped(space: Space, total: int) -> list[int | None]:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The result of a search.
+    """The result of a search."""
 
-    Args:
-        columns: Bank bits of every basis vector; () if no map takes as few turns as requested.
-        turns: Their turns.
-        bound: Lower bound on the turns of any map of the form.
-        proof: Why the bound holds.
-        nodes: Columns tried.
-    """
-
-    columns: tuple[int, ...]
-    turns: int
-    bound: int
-    proof: str
-    nodes: int
+    columns: tuple[int, ...]  # bank bits of every basis vector; () if no map takes as few turns as requested
+    turns: int  # their turns
+    bound: int  # lower bound on the turns of any map of the form
+    proof: str  # why the bound holds
+    nodes: int  # columns tried
 
 
 def least(

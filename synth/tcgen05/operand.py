@@ -29,27 +29,16 @@ IntArray = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class OperandQuestion:
-    """A requested operand of ``tcgen05.mma``.
+    """A requested operand of ``tcgen05.mma``."""
 
-    Args:
-        operand: ``"A"`` or ``"B"``.
-        dtype: Element type.
-        kind: The ``.kind``.
-        wanted: int64[mn, k]: bit address of each element, relative to the tile base.
-        rows: Rows that one instruction may read in this CTA, if K-major; most first.
-        transposed_rows: The same, if MN-major.
-        k: Elements along K of one instruction.
-        align_bytes: Alignment of the tile base.
-    """
-
-    operand: str
-    dtype: str
-    kind: str
-    wanted: IntArray
-    rows: tuple[int, ...]
-    transposed_rows: tuple[int, ...]
-    k: int
-    align_bytes: int
+    operand: str  # ``"A"`` or ``"B"``
+    dtype: str  # element type
+    kind: str  # the ``.kind``
+    wanted: IntArray  # int64[mn, k]: bit address of each element, relative to the tile base
+    rows: tuple[int, ...]  # rows that one instruction may read in this CTA, if K-major; most first
+    transposed_rows: tuple[int, ...]  # the same, if MN-major
+    k: int  # elements along K of one instruction
+    align_bytes: int  # alignment of the tile base
 
 
 def find_operand(question: OperandQuestion) -> Tcgen05Plan | Broken | Unknown:

@@ -40,17 +40,11 @@ CHOICES = 1 << 11
 
 @dataclass(frozen=True, slots=True)
 class Pitches:
-    """The integer points ``point + sum of z * basis`` with ``f . g >= 0`` for every f of ``least``.
+    """The integer points ``point + sum of z * basis`` with ``f . g >= 0`` for every f of ``least``."""
 
-    Args:
-        point: One solution of the equations so far.
-        basis: Independent directions.
-        least: Forms that must be non-negative.
-    """
-
-    point: tuple[int, ...]
-    basis: tuple[tuple[int, ...], ...]
-    least: tuple[tuple[int, ...], ...] = ()
+    point: tuple[int, ...]  # one solution of the equations so far
+    basis: tuple[tuple[int, ...], ...]  # independent directions
+    least: tuple[tuple[int, ...], ...] = ()  # forms that must be non-negative
 
     def meeting(self, form: Sequence[int], value: int, modulus: int = 0) -> Pitches | None:
         """Return the points with ``form . g = value`` (modulo ``modulus`` unless 0); None if there are none.
@@ -178,12 +172,8 @@ class Pitches:
     ) -> Iterator[tuple[int, ...]]:
         """Yield points that meet ``self.least``, adding 1, -1 or 0 times each move, last move first.
 
+        Moves are directions scaled by their steps; ``least`` bounds every pitch that can reach it, ``most`` the forms.
         A branch is pruned as soon as the remaining moves can no longer make a form non-negative.
-
-        Args:
-            moves: Directions, already scaled by their steps.
-            least: Lower bound on every pitch that can reach it.
-            most: Upper bound on the forms.
         """
         top = [sum(map(abs, column)) for column in zip(self.point, *moves, strict=True)]
         bounded = [] if least is None else [at for at, end in enumerate(top) if end >= least]

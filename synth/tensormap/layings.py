@@ -38,17 +38,11 @@ class Laying:
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """One assignment of the moves of one tile dimension.
+    """One assignment of the moves of one tile dimension."""
 
-    Args:
-        targets: Per move a row, None (unassigned), or -1-k for the dimension's k-th own line.
-        own: Number of own lines.
-        parts: What the dimension adds, by row or -1-k.
-    """
-
-    targets: tuple[int | None, ...]
-    own: int
-    parts: Parts
+    targets: tuple[int | None, ...]  # per move a row, None (unassigned), or -1-k for the dimension's k-th own line
+    own: int  # number of own lines
+    parts: Parts  # what the dimension adds, by row or -1-k
 
 
 @dataclass(slots=True)
@@ -181,29 +175,17 @@ def _ways(
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """Parameters of one search for layings.
+    """Parameters of one search for layings."""
 
-    Args:
-        forms: The problem, and what its tile dimensions add.
-        wanted: The class.
-        ratio: Problem elements per map element.
-        plain: Whether the lines are the tensor's own dimensions.
-        units: Unit of one coordinate, per row of the box.
-        inner: The tile dimensions that the innermost row walks.
-        order: The order in which tile dimensions are assigned.
-        ways: Per tile dimension.
-        moves: Per tile dimension.
-    """
-
-    forms: Forms
-    wanted: str
-    ratio: int
-    plain: bool
-    units: tuple[int, ...]
-    inner: frozenset[int]
-    order: tuple[int, ...]
-    ways: list[_Ways]
-    moves: Moves
+    forms: Forms  # the problem, and what its tile dimensions add
+    wanted: str  # the class
+    ratio: int  # problem elements per map element
+    plain: bool  # whether the lines are the tensor's own dimensions
+    units: tuple[int, ...]  # unit of one coordinate, per row of the box
+    inner: frozenset[int]  # the tile dimensions that the innermost row walks
+    order: tuple[int, ...]  # the order in which tile dimensions are assigned
+    ways: list[_Ways]  # per tile dimension
+    moves: Moves  # per tile dimension
 
     def laid(self, partial: _Partial, count: int) -> Iterator[_Partial]:
         """Yield the layings with ``count`` lines outside the box, one tile dimension at a time."""

@@ -33,21 +33,13 @@ Moves: TypeAlias = list[list[Move]]
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A dimension of the map.
+    """A dimension of the map."""
 
-    Args:
-        stride_bytes: Byte stride; for the innermost, the size of one problem element.
-        box: Elements of the box.
-        element_stride: Element stride of the box along it.
-        owner: The tile dimension whose coordinate it is, for stride 0 only.
-        unit: One coordinate in forms: the stride, or steps of the owner if that is 0.
-    """
-
-    stride_bytes: int
-    box: int
-    element_stride: int
-    owner: int | None
-    unit: int
+    stride_bytes: int  # byte stride; for the innermost, the size of one problem element
+    box: int  # elements of the box
+    element_stride: int  # element stride of the box along it
+    owner: int | None  # the tile dimension whose coordinate it is, for stride 0 only
+    unit: int  # one coordinate in forms: the stride, or steps of the owner if that is 0
 
     def carries(self, move: Move, size: int) -> bool:
         """Whether a move is a whole number of coordinates and of 16-byte chunks."""

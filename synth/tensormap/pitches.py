@@ -46,43 +46,29 @@ LINE = limits.SMEM_DESTINATION_ALIGN_BYTES
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """Pitches under which a box of a swizzle could carry the layout.
+    """Pitches under which a box of a swizzle could carry the layout."""
 
-    Args:
-        swizzle: Name.
-        strides: Global element strides of the tile's dimensions, outermost first; () if the equations have solutions
-            but none with non-negative steps was found.
-        copies: Number of boxes.
-        rows: Extents of the box: 16-byte chunks per row, then rows.
-        steps: Per extent of ``rows`` from the second on, the tile coordinates between neighbours.
-        starts: Per copy its first shared byte, before the swizzle, and the coordinate there.
-        system: All solutions for the pitches.
-    """
-
-    swizzle: str
+    swizzle: str  # name
+    # global element strides of the tile's dimensions, outermost first; () if the equations have solutions but none with
+    # non-negative steps was found
     strides: tuple[int, ...]
-    copies: int
-    rows: tuple[int, ...]
+    copies: int  # number of boxes
+    rows: tuple[int, ...]  # extents of the box: 16-byte chunks per row, then rows
+    # per extent of ``rows`` from the second on, the tile coordinates between neighbours
     steps: tuple[tuple[int, ...], ...]
+    # per copy its first shared byte, before the swizzle, and the coordinate there
     starts: tuple[tuple[int, tuple[int, ...]], ...]
-    system: Pitches
+    system: Pitches  # all solutions for the pitches
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chunks:
-    """A tile as full 16-byte chunks of shared memory, and the conditions on the pitches.
+    """A tile as full 16-byte chunks of shared memory, and the conditions on the pitches."""
 
-    Args:
-        place: Shared byte of every element, increasing.
-        points: Coordinates of the elements.
-        heads: Coordinates of the first elements of the chunks.
-        system: The pitches under which every chunk is contiguous and aligned in global memory.
-    """
-
-    place: IntArray
-    points: IntArray
-    heads: IntArray
-    system: Pitches
+    place: IntArray  # shared byte of every element, increasing
+    points: IntArray  # coordinates of the elements
+    heads: IntArray  # coordinates of the first elements of the chunks
+    system: Pitches  # the pitches under which every chunk is contiguous and aligned in global memory
 
 
 def chunked(offsets: IntArray, element_bytes: int, strides: Sequence[int] | None = None) -> Chunks | Broken:
@@ -212,27 +198,16 @@ def _distinct(rows: IntArray) -> tuple[IntArray, IntArray]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Units:
-    """Units that boxes consist of: chunks, or swizzle rows.
+    """Units that boxes consist of: chunks, or swizzle rows."""
 
-    Args:
-        swizzle: Name.
-        places: Shared byte of every unit before the swizzle, increasing.
-        heads: Coordinate of its first element.
-        grain: Units between places where a copy may start.
-        row: Chunks per row; 0 if units are chunks.
-        most: Maximum number of copies.
-        widest: Maximum units in the first digit.
-        per: Elements per chunk.
-    """
-
-    swizzle: str
-    places: IntArray
-    heads: IntArray
-    grain: int
-    row: int
-    most: int | None
-    widest: int
-    per: int
+    swizzle: str  # name
+    places: IntArray  # shared byte of every unit before the swizzle, increasing
+    heads: IntArray  # coordinate of its first element
+    grain: int  # units between places where a copy may start
+    row: int  # chunks per row; 0 if units are chunks
+    most: int | None  # maximum number of copies
+    widest: int  # maximum units in the first digit
+    per: int  # elements per chunk
 
     def fit(self, units: IntArray, box: _Box, system: Pitches) -> Fit:
         """The box at the start of each of its windows; ``units`` lists the units of all windows in turn."""

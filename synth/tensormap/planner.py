@@ -48,18 +48,12 @@ _Sized: TypeAlias = tuple[Forms, int, Box]
 
 @dataclass(slots=True)
 class _Task:
-    """A problem and the outcome of its candidates.
+    """A problem and the outcome of its candidates."""
 
-    Args:
-        stated: The problem.
-        documented_only: Whether maps that break documented rules are skipped.
-        undecided: Number of undecided candidates.
-        broken: The documented rules broken by skipped candidates, each with its first violation.
-    """
-
-    stated: TensorMapProblem
-    documented_only: bool
-    undecided: int = 0
+    stated: TensorMapProblem  # the problem
+    documented_only: bool  # whether maps that break documented rules are skipped
+    undecided: int = 0  # number of undecided candidates
+    # the documented rules broken by skipped candidates, each with its first violation
     broken: dict[str, Violation] = field(default_factory=dict)
 
 

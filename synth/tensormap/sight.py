@@ -33,34 +33,22 @@ class Form:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sight:
-    """The lattice points u at which each tile coordinate t is in bounds: first[t] <= u <= last[t].
+    """The lattice points u at which each tile coordinate t is in bounds: first[t] <= u <= last[t]."""
 
-    Args:
-        multiple: The lattice step of the origin; 0 if u is always 0.
-        first: Per tile coordinate the first lattice point at which it is in bounds; above ``last`` if none.
-        last: Per tile coordinate the last one.
-        inside: First and last lattice point whose origin is itself in bounds.
-        starts: First and last lattice point from which copies must be able to start: those inside, or if there are
-            none, those whose tile touches the bounds.
-        seen: Per tile coordinate whether any lattice point shows it.
-        shown: First and last lattice point of each coordinate that one shows; of none, of origin 0 alone.
-        reach: The farthest of these points from 0.
-        lowest: The lowest in-bounds coordinate of any tile; 0 if none.
-        highest: The highest one.
-        ever: Whether anything is ever in bounds.
-    """
-
-    multiple: int
-    first: IntArray
-    last: IntArray
-    inside: tuple[int, int]
+    multiple: int  # the lattice step of the origin; 0 if u is always 0
+    first: IntArray  # per tile coordinate the first lattice point at which it is in bounds; above ``last`` if none
+    last: IntArray  # per tile coordinate the last one
+    inside: tuple[int, int]  # first and last lattice point whose origin is itself in bounds
+    # first and last lattice point from which copies must be able to start: those inside, or if there are none, those
+    # whose tile touches the bounds
     starts: tuple[int, int]
-    seen: npt.NDArray[np.bool_]
+    seen: npt.NDArray[np.bool_]  # per tile coordinate whether any lattice point shows it
+    # first and last lattice point of each coordinate that one shows; of none, of origin 0 alone
     shown: tuple[IntArray, IntArray]
-    reach: int
-    lowest: int
-    highest: int
-    ever: bool
+    reach: int  # the farthest of these points from 0
+    lowest: int  # the lowest in-bounds coordinate of any tile; 0 if none
+    highest: int  # the highest one
+    ever: bool  # whether anything is ever in bounds
 
     @property
     def stays(self) -> bool:

@@ -25,31 +25,18 @@ COORDINATE_LIMIT = 2**31
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A map with its moves assigned, input of ``assemble_view``.
+    """A map with its moves assigned, input of ``assemble_view``."""
 
-    Args:
-        problem: The variant of the problem.
-        box: What one copy carries.
-        ratio: Problem elements per map element.
-        lines: The dimensions, rows of the box first.
-        factors: Per line, coordinates per count of every atom (innermost: problem elements).
-        slopes: Per line, coordinates per lattice step of the origin of each tile dimension.
-        starts: Per line the coordinate of the first tile element at origin 0.
-        extents: Per line the extent.
-        base_bytes: The map's base address.
-        oob: The predicted class.
-    """
-
-    problem: TensorMapProblem
-    box: Box
-    ratio: int
-    lines: tuple[Line, ...]
-    factors: tuple[dict[int, int], ...]
-    slopes: tuple[dict[int, int], ...]
-    starts: tuple[int, ...]
-    extents: tuple[int, ...]
-    base_bytes: int
-    oob: str
+    problem: TensorMapProblem  # the variant of the problem
+    box: Box  # what one copy carries
+    ratio: int  # problem elements per map element
+    lines: tuple[Line, ...]  # the dimensions, rows of the box first
+    factors: tuple[dict[int, int], ...]  # per line, coordinates per count of every atom (innermost: problem elements)
+    slopes: tuple[dict[int, int], ...]  # per line, coordinates per lattice step of the origin of each tile dimension
+    starts: tuple[int, ...]  # per line the coordinate of the first tile element at origin 0
+    extents: tuple[int, ...]  # per line the extent
+    base_bytes: int  # the map's base address
+    oob: str  # the predicted class
 
 
 def views(forms: Forms, box: Box, ratio: int, wanted: str, plain: bool = False) -> Iterator[View]:

@@ -21,17 +21,11 @@ IntArray = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class MixedBit:
-    """An offset bit flipped by several coordinate bits, after undoing the swizzle that leaves the fewest of them.
+    """An offset bit flipped by several coordinate bits, after undoing the swizzle that leaves the fewest of them."""
 
-    Args:
-        bit: The offset bit, in elements.
-        swizzle: Name.
-        sources: ``(dimension, bit)`` of the coordinates that flip it.
-    """
-
-    bit: int
-    swizzle: str
-    sources: tuple[tuple[int, int], ...]
+    bit: int  # the offset bit, in elements
+    swizzle: str  # name
+    sources: tuple[tuple[int, int], ...]  # ``(dimension, bit)`` of the coordinates that flip it
 
     def __str__(self) -> str:
         parts = " XOR ".join(f"bit {bit} of dimension {dim}" for dim, bit in self.sources)

@@ -143,21 +143,13 @@ def search(problem: OperandProblem) -> OperandPlan | None:
 
 @dataclass(frozen=True)
 class Tile:
-    """What is to be read.
+    """What is to be read."""
 
-    Args:
-        linear: Byte address of every element before the XOR, for tile base 0; int64[mn, k].
-        swizzle: The XOR.
-        align_bytes: Alignment of the tile base.
-        k: Elements along K of one instruction.
-        bits: Bits of an element.
-    """
-
-    linear: Table
-    swizzle: str
-    align_bytes: int
-    k: int
-    bits: int
+    linear: Table  # byte address of every element before the XOR, for tile base 0; int64[mn, k]
+    swizzle: str  # the XOR
+    align_bytes: int  # alignment of the tile base
+    k: int  # elements along K of one instruction
+    bits: int  # bits of an element
 
     def at(self, phase: int) -> Table:
         """Return the addresses for a tile base."""

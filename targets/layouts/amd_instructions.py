@@ -31,27 +31,19 @@ WMMA_RUN_BITS = 64
 class MatrixInstruction:
     """The shape of one dense matrix instruction: ``matrices`` products of m x k by k x n.
 
-    Args:
-        m: Rows of A and D.
-        n: Columns of B and D.
-        k: Inner extent.
-        matrices: Independent products ("blocks" in AMD's manuals).
-        element_bits: Bits of an element of A and B.
-        result_bits: Bits of an element of D.
-        evidence: ``"calculator"`` (checked entry by entry), ``"documented"`` (AMD text or code) or ``"form"`` (the
-            closed form of the family, not stated entry by entry for this shape).
-
     Example:
         >>> MFMA["gfx942"]["v_mfma_f32_32x32x8_f16"].k
         8
     """
 
-    m: int
-    n: int
-    k: int
-    matrices: int
-    element_bits: int
-    result_bits: int
+    m: int  # rows of A and D
+    n: int  # columns of B and D
+    k: int  # inner extent
+    matrices: int  # independent products ("blocks" in AMD's manuals)
+    element_bits: int  # bits of an element of A and B
+    result_bits: int  # bits of an element of D
+    # ``"calculator"`` (checked entry by entry), ``"documented"`` (AMD text or code) or ``"form"`` (the closed form of
+    # the family, not stated entry by entry for this shape)
     evidence: str
 
 

@@ -33,27 +33,18 @@ ELEMENT_BITS = type_bits("f64 f32 s32 tf32 f16 bf16 e4m3 e5m2 s8 u8 s4 u4 b1")
 class MmaInstruction:
     """One dense ``mma.sync``: D[m, n] = A[m, k] B[k, n] + C[m, n], A by rows and B by columns.
 
-    Args:
-        m: Rows of A and D.
-        n: Columns of B and D.
-        k: Inner extent.
-        operand: Element type of A, and of B unless ``operand_b`` is set.
-        result: Element type of C and D.
-        operand_b: Element type of B if it differs from A's.
-        product: How single bits are multiplied: ``"and"`` or ``"xor"``.
-
     Example:
         >>> MMA["m16n8k16.f32.bf16"].ptx
         'mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32'
     """
 
-    m: int
-    n: int
-    k: int
-    operand: str
-    result: str
-    operand_b: str = ""
-    product: str = ""
+    m: int  # rows of A and D
+    n: int  # columns of B and D
+    k: int  # inner extent
+    operand: str  # element type of A, and of B unless ``operand_b`` is set
+    result: str  # element type of C and D
+    operand_b: str = ""  # element type of B if it differs from A's
+    product: str = ""  # how single bits are multiplied: ``"and"`` or ``"xor"``
 
     @property
     def ptx(self) -> str:
@@ -178,21 +169,15 @@ LANES = 32
 class SparseMma:
     """One sparse ``mma.sync``: D[m, n] = A[m, k] B[k, n] + C[m, n], half of A stored, 16 rows and 8 columns.
 
-    Args:
-        k: Inner extent of B; A stores k/2.
-        operand: Element type of A, and of B unless ``operand_b`` is set.
-        result: Element type of C and D.
-        operand_b: Element type of B if it differs from A's.
-
     Example:
         >>> MMA_SP["m16n8k32.f32.bf16"].ptx("sp")
         'mma.sp.sync.aligned.m16n8k32.row.col.f32.bf16.bf16.f32'
     """
 
-    k: int
-    operand: str
-    result: str
-    operand_b: str = ""
+    k: int  # inner extent of B; A stores k/2
+    operand: str  # element type of A, and of B unless ``operand_b`` is set
+    result: str  # element type of C and D
+    operand_b: str = ""  # element type of B if it differs from A's
 
     @property
     def m(self) -> int:

@@ -209,11 +209,6 @@ def shape_per_cta(shape: Sequence[int], cga: Sequence[Vector]) -> tuple[int, ...
 class Tile:
     """One hardware tile on the way to a layout: basis vectors per hardware axis and bits covered per dimension.
 
-    Args:
-        order: Dimensions in the order in which a small tile is repeated.
-        bits: Bits covered in each dimension, by dimension number.
-        bases: Per hardware axis the basis vectors, low bit first.
-
     Example:
         >>> tile = Tile.start((1, 0)).grow("register", 1, 2).grow("lane", 0, 4)
         >>> str(tile.fit((4, 4)))
@@ -222,9 +217,9 @@ class Tile:
     Source: arXiv 2505.23819 section 4.
     """
 
-    order: tuple[int, ...]
-    bits: tuple[int, ...]
-    bases: Bases
+    order: tuple[int, ...]  # dimensions in the order in which a small tile is repeated
+    bits: tuple[int, ...]  # bits covered in each dimension, by dimension number
+    bases: Bases  # per hardware axis the basis vectors, low bit first
 
     def __post_init__(self) -> None:
         checked_kinds(self, "LA374")

@@ -44,29 +44,17 @@ _VERSION = "9.1"
 
 @fact("LA820")
 class AccessForm:
-    """One instruction that moves rows of shared memory to or from registers.
+    """One instruction that moves rows of shared memory to or from registers."""
 
-    Args:
-        name: Its name, without the parts common to all forms.
-        store: Whether it writes shared memory.
-        unit_bits: Bits of shared memory that stay together.
-        row_bits: Required alignment of an address.
-        register: (bit of the row, row) for each bit of the unit number.
-        lane: (bit of the row, row) for each bit of the lane.
-        element_bits: The only element width it supports; 0 for any.
-        container_bits: Register bits per element; 0 for the element width.
-        matrix_rows: Rows of one matrix; 0 for instructions without matrices.
-    """
-
-    name: str
-    store: bool
-    unit_bits: int
-    row_bits: int
-    register: Pairs
-    lane: Pairs
-    element_bits: int = 0
-    container_bits: int = 0
-    matrix_rows: int = 0
+    name: str  # its name, without the parts common to all forms
+    store: bool  # whether it writes shared memory
+    unit_bits: int  # bits of shared memory that stay together
+    row_bits: int  # required alignment of an address
+    register: Pairs  # (bit of the row, row) for each bit of the unit number
+    lane: Pairs  # (bit of the row, row) for each bit of the lane
+    element_bits: int = 0  # the only element width it supports; 0 for any
+    container_bits: int = 0  # register bits per element; 0 for the element width
+    matrix_rows: int = 0  # rows of one matrix; 0 for instructions without matrices
 
     @property
     def addresses(self) -> int:

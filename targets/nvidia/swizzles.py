@@ -20,26 +20,17 @@ CHUNK_BYTES = 16
 
 @fact("LA374")
 class HardwareSwizzle:
-    """One swizzle: which bits of a shared byte address it changes, and its numbers.
+    """One swizzle: which bits of a shared byte address it changes, and its numbers."""
 
-    Args:
-        xor: Pairs (target bit, source bit): target ^= original source; every source is above all targets.
-        span_bytes: Width of one row of the pattern and of the widest inner box; 16, one chunk, for NONE, which has no
-            such limit.
-        period_bytes: Bytes after which the pattern repeats; 16 for NONE.
-        map_code: Code in ``cuTensorMapEncodeTiled``.
-        wgmma_code: Code in a ``wgmma`` matrix descriptor; None if it has none.
-        tcgen05_code: The same for ``tcgen05``.
-        compute_capability: The first one that supports it.
-    """
-
+    # pairs (target bit, source bit): target ^= original source; every source is above all targets
     xor: tuple[tuple[int, int], ...]
+    # width of one row of the pattern and of the widest inner box; 16, one chunk, for NONE, which has no such limit
     span_bytes: int
-    period_bytes: int
-    map_code: int
-    wgmma_code: int | None
-    tcgen05_code: int | None
-    compute_capability: tuple[int, int]
+    period_bytes: int  # bytes after which the pattern repeats; 16 for NONE
+    map_code: int  # code in ``cuTensorMapEncodeTiled``
+    wgmma_code: int | None  # code in a ``wgmma`` matrix descriptor; None if it has none
+    tcgen05_code: int | None  # the same for ``tcgen05``
+    compute_capability: tuple[int, int]  # the first one that supports it
 
     @property
     def field_codes(self) -> tuple[int, int]:

@@ -9,8 +9,9 @@ from typing import Any
 from layoutalg.ground import solver
 from layoutalg.synth.solving.accesses import BANK_BITS
 from layoutalg.synth.solving.orders import MAX_RUNS, START_BITS, Cost, Found, Question
-from layoutalg.synth.solving.padding import LINE_BYTES, AtLeast, Condition, Form, Multiple
+from layoutalg.synth.solving.padding import AtLeast, Condition, Form, Multiple
 from layoutalg.synth.solving.space import CHUNK_BITS, Digit, xors
+from layoutalg.targets.bank_counting import TURN_BYTES
 
 
 @solver.whole
@@ -121,7 +122,7 @@ def point_below(
             lanes = list(itertools.product(*(range(count) for _, count in condition.steps)))
             starts = [sum(i * held[name] for i, (name, _) in zip(lane, condition.steps, strict=True)) for lane in lanes]
             add(*(start % condition.access_bytes == 0 for start in starts[1:]))
-            add(*((one - two) % LINE_BYTES != 0 for one, two in itertools.combinations(starts, 2)))
+            add(*((one - two) % TURN_BYTES != 0 for one, two in itertools.combinations(starts, 2)))
     for form, relation, bound in bounds:
         add(value(form) == bound if relation == "=" else value(form) <= bound)
     values = solver.solve(session, "pitches", list(held.values()))

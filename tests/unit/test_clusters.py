@@ -260,6 +260,15 @@ def test_resources(made: Pipeline, target: str, told: str) -> None:
     assert told in found.witness["what"]
 
 
+def test_an_instruction_names_a_register_less_than_a_thread_may_own() -> None:
+    def held(words: int) -> Pipeline:
+        roles = (Role("math", pre=(Op("write", buf="R", idx_abs=0),), warps=4, registers=256),)
+        return Pipeline(1, (), (("R", Buffer(1, words * 4 * 128, "register")),), roles)
+
+    assert isinstance(verify(held(255)), Proved)
+    assert verify(held(256)).witness["what"] == "256 registers of each thread of math for its buffers; it has 255"
+
+
 def test_tensor_memory() -> None:
     held = Pipeline(2, (), (("acc", Buffer(2, 1 << 17, "tensor")),), (Role("math"),))
     assert isinstance(verify(held, "sm_100a"), Proved)

@@ -254,6 +254,8 @@ def test_only_the_arrays_must_be_addressable() -> None:
         gemm_kernel((2**30, 2**30, 64))
     with pytest.raises(MalformedError, match="steps"):
         gemm_kernel((2**20, 2**20, 2**20))
+    with pytest.raises(MalformedError, match="must have 3 extents"):
+        gemm_kernel(range(2**70))
 
 
 def test_a_launch_needs_the_arrays_of_the_kernel() -> None:

@@ -17,27 +17,16 @@ from layoutalg.proofs.pipeline.ops import Part
 
 @dataclass(eq=False, slots=True)
 class Memory:
-    """Memory of one ``ttg.local_alloc`` or ``ttng.tmem_alloc``.
+    """Memory of one ``ttg.local_alloc`` or ``ttng.tmem_alloc``."""
 
-    Args:
-        name: Name of its value.
-        line: Its line.
-        shape: Sizes, outermost first.
-        bits: Bits of an element.
-        track: The track that allocates it.
-        counts: Arrivals per phase of each slot that is a barrier.
-        sliced: Whether slots are taken from it.
-        tensor: Whether it is tensor memory.
-    """
-
-    name: str
-    line: int
-    shape: tuple[int, ...]
-    bits: int
-    track: Track
-    counts: dict[int, int] = field(default_factory=dict)
-    sliced: bool = False
-    tensor: bool = False
+    name: str  # name of its value
+    line: int  # its line
+    shape: tuple[int, ...]  # sizes, outermost first
+    bits: int  # bits of an element
+    track: Track  # the track that allocates it
+    counts: dict[int, int] = field(default_factory=dict)  # arrivals per phase of each slot that is a barrier
+    sliced: bool = False  # whether slots are taken from it
+    tensor: bool = False  # whether it is tensor memory
 
     @property
     def slots(self) -> int:
@@ -70,56 +59,32 @@ Value: TypeAlias = "Linear | Conditions | Slot"
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """An op of a pipeline before its indices are known.
+    """An op of a pipeline before its indices are known."""
 
-    Args:
-        op: A name in ``ops.OPS``, or ``start`` and ``end`` of partitions.
-        part: Where the track runs it.
-        line: Line of the operation.
-        bar: Slot of a barrier.
-        buf: Slot of a buffer.
-        parity: Parity operand of a wait.
-        n: Arrivals, or groups left open.
-        bytes: Bytes expected or delivered.
-        when: What must be positive for it to run.
-        adds: Whether it adds to what its slot holds.
-    """
-
-    op: str
-    part: Part
-    line: int
-    bar: Slot | None = None
-    buf: Slot | None = None
-    parity: Wave | None = None
-    n: int = 0
-    bytes: int | None = None
-    when: tuple[Linear, ...] = ()
-    adds: bool = field(default=False, compare=False)
+    op: str  # a name in ``ops.OPS``, or ``start`` and ``end`` of partitions
+    part: Part  # where the track runs it
+    line: int  # line of the operation
+    bar: Slot | None = None  # slot of a barrier
+    buf: Slot | None = None  # slot of a buffer
+    parity: Wave | None = None  # parity operand of a wait
+    n: int = 0  # arrivals, or groups left open
+    bytes: int | None = None  # bytes expected or delivered
+    when: tuple[Linear, ...] = ()  # what must be positive for it to run
+    adds: bool = field(default=False, compare=False)  # whether it adds to what its slot holds
 
 
 @dataclass(eq=False, slots=True)
 class Track:
-    """What one group of warps does in order.
+    """What one group of warps does in order."""
 
-    Args:
-        name: Name of the role.
-        line: Where it begins.
-        events: Its events.
-        bounds: First value, end and step of the counter of its loop.
-        inside: The track of which this is a part that is repeated or chosen, or None.
-        loose: Whether that part shares memory with other roles, so that its order with the rest is left out.
-        late: Whether that part comes after the loop.
-        assumed: What must be positive for all of this to hold.
-    """
-
-    name: str
-    line: int
-    events: list[Event] = field(default_factory=list)
-    bounds: tuple[int, Linear, int] | None = None
-    inside: Track | None = None
-    loose: bool = False
-    late: bool = False
-    assumed: list[Linear] = field(default_factory=list)
+    name: str  # name of the role
+    line: int  # where it begins
+    events: list[Event] = field(default_factory=list)  # its events
+    bounds: tuple[int, Linear, int] | None = None  # first value, end and step of the counter of its loop
+    inside: Track | None = None  # the track of which this is a part that is repeated or chosen, or None
+    loose: bool = False  # whether that part shares memory with other roles, so that its order with the rest is left out
+    late: bool = False  # whether that part comes after the loop
+    assumed: list[Linear] = field(default_factory=list)  # what must be positive for all of this to hold
 
     @property
     def owner(self) -> Track:

@@ -18,27 +18,17 @@ from layoutalg.proofs.pipeline.ops import ARRIVES, READS, WRITES, Part
 
 @dataclass(eq=False, slots=True)
 class Ring:
-    """A barrier or buffer of the document.
+    """A barrier or buffer of the document."""
 
-    Args:
-        name: Its name.
-        slots: Number of slots.
-        first: The slot of the memory that is its slot 0.
-        count: Arrivals per phase; 0 for a buffer.
-        bytes: Bytes of a slot.
-        moves: Whether its uses in loops go from index to index.
-        writes: Largest offset at which a loop writes it, and the trip of that loop.
-        tensor: Whether it is in tensor memory.
-    """
-
-    name: str
-    slots: int
-    first: int
-    count: int
-    bytes: int
-    moves: bool = False
+    name: str  # its name
+    slots: int  # number of slots
+    first: int  # the slot of the memory that is its slot 0
+    count: int  # arrivals per phase; 0 for a buffer
+    bytes: int  # bytes of a slot
+    moves: bool = False  # whether its uses in loops go from index to index
+    # largest offset at which a loop writes it, and the trip of that loop
     writes: list[tuple[int, int]] = field(default_factory=list)
-    tensor: bool = False
+    tensor: bool = False  # whether it is in tensor memory
 
     @property
     def accumulates(self) -> bool:
@@ -48,31 +38,18 @@ class Ring:
 
 @dataclass(eq=False, slots=True)
 class Named:
-    """An event with its index: ``index`` itself, or k + ``off``.
-
-    Args:
-        event: The event.
-        part: Where the role runs it.
-        bar: Ring of its barrier.
-        buf: Ring of its buffer.
-        off: The index is k + off, or None.
-        index: The index, or None.
-        ph: Added to the phase.
-        first: In a loop: the first k that runs it.
-        last: In a loop: how many of the last iterations do not run it.
-        above: Before and after a loop: it runs if N is above this.
-    """
+    """An event with its index: ``index`` itself, or k + ``off``."""
 
     event: Event
-    part: Part
-    bar: Ring | None = None
-    buf: Ring | None = None
-    off: int | None = None
-    index: int | None = None
-    ph: int = 0
-    first: int = 0
-    last: int = 0
-    above: int = -1
+    part: Part  # where the role runs it
+    bar: Ring | None = None  # ring of its barrier
+    buf: Ring | None = None  # ring of its buffer
+    off: int | None = None  # the index is k + off, or None
+    index: int | None = None  # the index, or None
+    ph: int = 0  # added to the phase
+    first: int = 0  # in a loop: the first k that runs it
+    last: int = 0  # in a loop: how many of the last iterations do not run it
+    above: int = -1  # before and after a loop: it runs if N is above this
 
 
 def rings(tracks: Sequence[Track], memory: Sequence[Memory]) -> dict[tuple[Memory, int | None], Ring]:

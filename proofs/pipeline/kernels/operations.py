@@ -197,23 +197,18 @@ class Operations:
         bits = Wave(tuple([entry & 1 for entry in parity.wave.table])).short()
         self.note("wait", one.line, bar=self.slot(one, scope, parts[0]), parity=bits, when=when)
 
-    def arrive(self, one: Operation, scope: Scope) -> None:
+    def arrive(self, one: Operation, scope: Scope, op: str = "arrive", what: str = "a count", entry: str = "n") -> None:
         """Arrive at a barrier."""
         found = re.match(r"(%\S+), (\d{1,9})(?:, (%[\w$.#-]+))?", one.head)
         if found is None:
-            fail(one.line, "must be a barrier and a count", one.head)
+            fail(one.line, f"must be a barrier and {what}", one.head)
         when = self.predicate(one, scope, found[3])
         if when is not None:
-            self.note("arrive", one.line, bar=self.slot(one, scope, found[1]), n=int(found[2]), when=when)
+            self.note(op, one.line, bar=self.slot(one, scope, found[1]), when=when, **{entry: int(found[2])})
 
     def expect(self, one: Operation, scope: Scope) -> None:
         """Expect bytes, with one arrival."""
-        found = re.match(r"(%\S+), (\d{1,9})(?:, (%[\w$.#-]+))?", one.head)
-        if found is None:
-            fail(one.line, "must be a barrier and bytes", one.head)
-        when = self.predicate(one, scope, found[3])
-        if when is not None:
-            self.note("arrive_tx", one.line, bar=self.slot(one, scope, found[1]), bytes=int(found[2]), when=when)
+        self.arrive(one, scope, "arrive_tx", "bytes", "bytes")
 
     def tma_load(self, one: Operation, scope: Scope) -> None:
         """Start a copy into shared memory."""

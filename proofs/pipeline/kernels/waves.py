@@ -104,16 +104,11 @@ def combined(rule: Callable[..., int], *waves: Wave, period: int = 1) -> Wave | 
 
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """A wave plus multiples of symbols.
+    """A wave plus multiples of symbols."""
 
-    Args:
-        wave: The part that changes with k.
-        symbols: Names and factors.
-        under: It has this value only in iterations where these are positive, which they are up to some iteration.
-    """
-
-    wave: Wave
-    symbols: tuple[tuple[str, int], ...] = ()
+    wave: Wave  # the part that changes with k
+    symbols: tuple[tuple[str, int], ...] = ()  # names and factors
+    # it has this value only in iterations where these are positive, which they are up to some iteration
     under: tuple[Linear, ...] = ()
 
     @classmethod

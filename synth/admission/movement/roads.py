@@ -23,7 +23,7 @@ from layoutalg.f2 import LinearLayout
 from layoutalg.ground import clock
 from layoutalg.ground.errors import LayoutError
 from layoutalg.proofs.admission import Admitted
-from layoutalg.proofs.conversion import ELEMENT_BITS, ConversionPlan, Held, counted
+from layoutalg.proofs.conversion import ConversionPlan, Held, counted
 from layoutalg.proofs.conversion_steps import WORD_BITS, taken_by
 from layoutalg.proofs.listed_access import UNCOUNTED
 from layoutalg.synth.admission.form import form_of
@@ -36,7 +36,7 @@ from layoutalg.targets.instruction_costs import instruction_costs
 from layoutalg.targets.layouts.nvidia_instructions import fragment_of
 from layoutalg.targets.layouts.tile import Tile
 from layoutalg.targets.nvidia import wgmma
-from layoutalg.targets.registry import lookup
+from layoutalg.targets.registry import ELEMENT_BITS, lookup
 from layoutalg.targets.target_model import model_of
 
 WARPS = 4

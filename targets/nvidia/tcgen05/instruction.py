@@ -28,30 +28,19 @@ BITS = type_bits("f16 bf16 tf32 e4m3 e5m2 e2m3 e3m2 e2m1 u8 s8")
 
 @fact("LA842")
 class Kind:
-    """What ``.kind::NAME`` multiplies.
+    """What ``.kind::NAME`` multiplies."""
 
-    Args:
-        name: ``"f16"``, ``"mxf4"``, ...
-        types: Operand types and their codes.
-        results: Types of D.
-        k: Elements along K of one dense instruction.
-        container_bits: Bits per element in shared memory; 4- and 6-bit elements of the f8f6f4 kinds are packed sixteen
-            to a chunk of 16 bytes, followed by padding.
-        scales: Types of the scale factors; empty if there are none.
-        scale_ids: Legal ids of the scale factors.
-        negates: Whether A and B can be negated.
-        transposes: Whether A and B can be MN-major.
-    """
-
-    name: str
-    types: Mapping[str, int]
-    results: tuple[str, ...]
-    k: int
+    name: str  # ``"f16"``, ``"mxf4"``, ...
+    types: Mapping[str, int]  # operand types and their codes
+    results: tuple[str, ...]  # types of D
+    k: int  # elements along K of one dense instruction
+    # bits per element in shared memory; 4- and 6-bit elements of the f8f6f4 kinds are packed sixteen to a chunk of 16
+    # bytes, followed by padding
     container_bits: int
-    scales: tuple[str, ...] = ()
-    scale_ids: tuple[int, ...] = ()
-    negates: bool = True
-    transposes: bool = True
+    scales: tuple[str, ...] = ()  # types of the scale factors; empty if there are none
+    scale_ids: tuple[int, ...] = ()  # legal ids of the scale factors
+    negates: bool = True  # whether A and B can be negated
+    transposes: bool = True  # whether A and B can be MN-major
 
     def __hash__(self) -> int:
         return hash((self.name, tuple(self.types.items()), self.results, self.k))

@@ -101,21 +101,13 @@ _SWIZZLE_NAMES = {entry.field_codes: name for name, entry in SWIZZLE_TABLE.items
 
 @dataclass(frozen=True, slots=True)
 class MapReading:
-    """How the bytes of one kind of map are read.
+    """How the bytes of one kind of map are read."""
 
-    Args:
-        codec: Its fields.
-        kind: What messages call it.
-        code: Code of the errors that name a field.
-        most: Largest bits of the fields that have no value in a map.
-        documented: Whether values that only documents describe have a meaning.
-    """
-
-    codec: Codec
-    kind: str
-    code: str
-    most: Mapping[str, int]
-    documented: bool = False
+    codec: Codec  # its fields
+    kind: str  # what messages call it
+    code: str  # code of the errors that name a field
+    most: Mapping[str, int]  # largest bits of the fields that have no value in a map
+    documented: bool = False  # whether values that only documents describe have a meaning
 
     def illegal(self, field: Field | str, bits: int, because: str = "", code: str = "") -> MalformedError:
         """Return the error for a field with these bits."""

@@ -29,25 +29,15 @@ _MOST_INTS = 1 << 16
 
 @fact("LA374")
 class DType:
-    """An element type of the tensor map.
+    """An element type of the tensor map."""
 
-    Args:
-        name: Name used here.
-        code: The driver's enumerator.
-        bits: Bits of one element in global memory.
-        is_float: Whether the driver treats it as floating point (NaN fill).
-        format_code: Number in the encoded map's format field; of packed types as documented.
-        slot_bytes: For packed types, shared-memory bytes of 16 elements; None for plain types.
-        rounds_tf32: Whether the encoded map requests rounding to tf32.
-    """
-
-    name: str
-    code: int
-    bits: int
-    is_float: bool
-    format_code: int
-    slot_bytes: int | None = None
-    rounds_tf32: bool = False
+    name: str  # name used here
+    code: int  # the driver's enumerator
+    bits: int  # bits of one element in global memory
+    is_float: bool  # whether the driver treats it as floating point (NaN fill)
+    format_code: int  # number in the encoded map's format field; of packed types as documented
+    slot_bytes: int | None = None  # for packed types, shared-memory bytes of 16 elements; None for plain types
+    rounds_tf32: bool = False  # whether the encoded map requests rounding to tf32
 
     @property
     def packed(self) -> bool:

@@ -68,20 +68,13 @@ Condition: TypeAlias = tuple[str, "int | None", Any]
 
 
 class Numbers(NamedTuple):
-    """The fields of a map as numbers of any kind; enumerations are the driver's.
-
-    Args:
-        bits: Bits of an element in global memory.
-        slot_bits: Bits of an element in shared memory.
-        is_float: Whether the driver treats the type as floating point.
-        rank: Number of modes; the sequences may be longer, padded with numbers that no rule refuses.
-    """
+    """The fields of a map as numbers of any kind; enumerations are the driver's."""
 
     dtype: Any
-    bits: Any
-    slot_bits: Any
-    is_float: Any
-    rank: Any
+    bits: Any  # bits of an element in global memory
+    slot_bits: Any  # bits of an element in shared memory
+    is_float: Any  # whether the driver treats the type as floating point
+    rank: Any  # number of modes; the sequences may be longer, padded with numbers that no rule refuses
     base_address: Any
     dims: Sequence[Any]
     strides_bytes: Sequence[Any]

@@ -28,25 +28,15 @@ INTEGER_N = (8, 16, 24, *range(32, 257, 16))
 
 @fact("LA374")
 class Multiply:
-    """One pair of operand types.
+    """One pair of operand types."""
 
-    Args:
-        a: Element type of A.
-        b: Element type of B.
-        accumulators: Element types of D.
-        n: Legal numbers of columns of an instruction.
-        transposable: Whether an operand in shared memory may be MN-major.
-        negatable: Whether immediates may negate A and B.
-        sparse: Whether A may be sparse.
-    """
-
-    a: str
-    b: str
-    accumulators: tuple[str, ...]
-    n: tuple[int, ...]
-    transposable: bool
-    negatable: bool
-    sparse: bool
+    a: str  # element type of A
+    b: str  # element type of B
+    accumulators: tuple[str, ...]  # element types of D
+    n: tuple[int, ...]  # legal numbers of columns of an instruction
+    transposable: bool  # whether an operand in shared memory may be MN-major
+    negatable: bool  # whether immediates may negate A and B
+    sparse: bool  # whether A may be sparse
 
     @property
     def bits(self) -> int:
