@@ -1,0 +1,163 @@
+"""Counts of whole kernels in TTGIR against a second reading: arithmetic by numpy, layouts by loops over threads."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from itertools import product
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import layoutalg as la
+from layoutalg.notation.mlir import Operation, Region, read_mlir
+
+FOLDER = Path(__file__).parents[1] / "data" / "ttgir"
+FILES = sorted((FOLDER / "explained").glob("*.ttgir")) + [FOLDER / "gemm_cp_async_3_sm90.ttgir"]
+Array = np.ndarray[Any, Any]
+SCALARS = {"n": 1 << 14, "stride": 1 << 12, "M": 1 << 10, "N": 1 << 10, "K": 1 << 10}
+BINARY = {
+    "arith.addi": np.add, "arith.subi": np.subtract, "arith.muli": np.multiply, "arith.remsi": np.fmod,
+    "arith.divsi": np.floor_divide, "arith.andi": np.bitwise_and, "arith.minsi": np.minimum, "arith.maxsi": np.maximum,
+}  # fmt: skip
+SIGNS = {"lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal}
+
+
+def shape_of(types: str) -> tuple[int, ...]:
+    return tuple(int(size) for size in re.findall(r"tensor<((?:\d+x)+)", types)[-1][:-1].split("x"))
+
+
+class Numbers:
+    """The integers of a kernel for one block and the first trip of each loop; addresses count bytes."""
+
+    def __init__(self, function: Operation) -> None:
+        self.accesses: list[tuple[Operation, Array]] = []
+        scope: dict[str, Any] = {}
+        for place, (name, kind) in enumerate(function.regions[0].arguments):
+            pointer = kind.startswith("!tt.ptr")
+            scope[name] = np.array((place + 1) << 40 if pointer else SCALARS.get(name[1:], 1 << 10))
+        self.run(function.regions[0], scope)
+
+    def run(self, region: Region, scope: dict[str, Any]) -> None:
+        for one in region.operations:
+            values = [scope.get(name) for name in one.operands()]
+            if one.name in ("tt.load", "tt.store", "ttg.async_copy_global_to_local", "tt.atomic_rmw", "tt.atomic_cas"):
+                self.accesses.append((one, values[0]))
+            if one.name.startswith("amdg.buffer"):
+                base, offset = re.search(r"(%\w+)\[(%\w+)\]", one.head).groups()  # type: ignore[union-attr]
+                self.accesses.append((one, scope[base] + scope[offset] * self.size(one)))
+            for inner in one.regions if one.name in ("scf.for", "scf.if") else ():
+                counter = re.search(r"(%[\w#]+) = (\S+) to", inner.header)
+                carried = re.findall(r"(%[\w#]+) = (%[\w#]+)", inner.header.partition("iter_args")[2])
+                own = {counter[1]: scope.get(counter[2])} if counter else {}
+                self.run(inner, scope | own | {name: scope.get(value) for name, value in carried})
+            found = self.result(one, values)
+            for name in one.results:
+                scope[name] = found
+
+    @staticmethod
+    def size(one: Operation) -> int:
+        return int(re.search(r"ptr<[a-z]+(\d+)", one.types)[1]) // 8  # type: ignore[index]
+
+    def result(self, one: Operation, values: list[Any]) -> Any:
+        constant = re.match(r"(?:dense<)?(-?\d+|true|false)(?![\d.])", one.head)
+        if one.name == "arith.constant" and constant and not re.search(r"f\d+", one.types.partition("#")[0]):
+            value = {"true": 1, "false": 0}.get(constant[1]) if constant[1].isalpha() else int(constant[1])
+            return np.full(shape_of(one.types) if "tensor" in one.types else (), value)
+        if one.name == "tt.get_program_id":
+            return np.array(3)
+        if one.name == "tt.make_range":
+            return np.arange(one.attribute("start") or 0, one.attribute("end"))
+        if any(value is None for value in values) or not values:
+            return None
+        if one.name in ("tt.splat", "tt.broadcast"):
+            return np.broadcast_to(values[0], shape_of(one.types))
+        if one.name == "tt.expand_dims":
+            return np.expand_dims(values[0], one.attribute("axis") or 0)
+        if one.name in ("ttg.convert_layout", "arith.extsi", "arith.extui"):
+            return values[0]
+        if one.name == "tt.addptr":
+            return values[0] + values[1] * self.size(one)
+        if one.name == "arith.cmpi":
+            return SIGNS[one.head.split(",")[0][1:]](*values).astype(int) if one.head[:2] != "ne" else None
+        return BINARY[one.name](*values) if one.name in BINARY else None
+
+
+def held(attribute: str, shape: tuple[int, ...], names: dict[str, str]) -> Array:
+    """The element of every register of a blocked layout, row-major: [warp, lane, register]."""
+    attribute = names.get(attribute, attribute)
+    if cut := re.match(r"#ttg\.slice<\{dim = (\d), parent = (.*)\}>$", attribute):
+        dim = int(cut[1])
+        return held(cut[2], (*shape[:dim], 1, *shape[dim:]), names)
+    each, lanes, warps, order = (
+        [int(size) for size in re.search(rf"{key} = \[([\d, ]+)\]", attribute)[1].split(",")]  # type: ignore[index]
+        for key in ("sizePerThread", "threadsPerWarp", "warpsPerCTA", "order")
+    )
+    again = [max(1, size // (a * b * c)) for size, a, b, c in zip(shape, each, lanes, warps, strict=True)]
+
+    def places(sizes: list[int]) -> list[dict[int, int]]:
+        digits = product(*[range(sizes[dim]) for dim in reversed(order)])
+        return [dict(zip(reversed(order), digit, strict=True)) for digit in digits]
+
+    found = np.zeros((prod(warps), prod(lanes), prod(again) * prod(each)), dtype=np.int64)
+    for (w, warp), (t, lane) in product(enumerate(places(warps)), enumerate(places(lanes))):
+        for r, (high, low) in enumerate(product(places(again), places(each))):
+            at = [
+                (low[d] + each[d] * (lane[d] + lanes[d] * (warp[d] + warps[d] * high[d]))) % shape[d]
+                for d in range(len(shape))
+            ]
+            found[w, t, r] = np.ravel_multi_index(tuple(at), shape)
+    return found
+
+
+def counted(one: Operation, addresses: Array, elements: Array, wide: int, unit: int) -> tuple[int, int, int]:
+    """Instructions, sectors, and sectors of all passes of lanes with one address, for accesses of so many bytes."""
+    size = Numbers.size(one)
+    atomic, load = "atomic" in one.name, "load" in one.name
+    many, seen, rows = wide // size, set[int](), list[list[int]]()
+    for warp in elements:
+        fresh: list[list[int]] = []
+        met: set[int] = set(seen)
+        for lane in warp:
+            own = list(dict.fromkeys(int(element) for element in lane))
+            fresh.append([element for element in own if element not in met])
+            met |= set(own) if atomic else set()
+        mine = [list(dict.fromkeys(int(element) for element in lane)) for lane in warp] if load else fresh
+        if not load and not atomic:
+            mine = mine if any(mine) else []
+        seen |= {int(element) for element in warp.reshape(-1)}
+        for first in range(0, max(map(len, mine), default=0), many):
+            rows.append([int(addresses.reshape(-1)[lane[first]]) for lane in mine if len(lane) > first])
+    sectors = [len({place // unit for at in row for place in (at, at + wide - 1)}) for row in rows]
+    passes = 0
+    for row in rows:
+        left = Counter(row)
+        while left:
+            passes += len({place // unit for at in left for place in (at, at + wide - 1)})
+            left -= Counter(dict.fromkeys(left, 1))
+    return len(rows), sum(sectors), passes
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_sectors_of_accesses_are_those_of_their_addresses(path: Path) -> None:
+    text = path.read_text()
+    names = dict(re.findall(r"^(#\w+) = (.*)$", text, re.MULTILINE))
+    function = next(one for top in read_mlir(text).operations for one in top.walk() if one.name == "tt.func")
+    told = {line["line"]: line for line in la.explain(text).to_json()["lines"]}
+    compared = 0
+    for one, addresses in Numbers(function).accesses:
+        if addresses is None or not addresses.ndim:
+            continue
+        kinds = re.findall(r"tensor<(?:\d+x)+[^#]*?, (#ttg\.slice<.*?\}>|#\w+)>", one.types)
+        answer = told[one.line]["answers"][0]
+        vector = re.search(r"\.v(\d)", answer["instruction"])
+        wide = answer.get("lane_bytes") or Numbers.size(one) * int(vector[1] if vector else 1)
+        found = counted(one, addresses, held(kinds[0], addresses.shape, names), wide, 128 if "hip:" in text else 32)
+        passes = answer.get("sectors_of_all_passes", answer["sectors"])
+        wanted = (answer["accesses"], answer["sectors"], passes)
+        assert (*found[:2], found[2] if "atomic" in one.name else found[1]) == wanted, (one.line, one.name)
+        compared += 1
+    assert compared or "tma" in text
