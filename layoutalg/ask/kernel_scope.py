@@ -99,8 +99,8 @@ class Rates:
             lines.append(f"{each}; from HBM {l2.l2_bytes / l2.hbm_bytes:.2g} times the cycles")
         if self.products is not None:
             lines.append(f"wgmma: {self.products.macs['f16']} products of f16 a cycle ({self.products.evidence})")
-        lacking = ["global memory"] * (l2 is None) + ["tensor memory", "other matrix instructions"]
-        return [*lines, f"no rate of {self.target} is known for {', '.join(lacking)}: not ranked"]
+        lacking = ["global memory"] * (l2 is None) + ["other matrix instructions", "tensor memory", "redux.sync"]
+        return [*lines, f"no rate is known, so not ranked: {', '.join(lacking)}"]
 
 
 def _known(find: Callable[[str], Any], target: str) -> Any:

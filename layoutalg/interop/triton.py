@@ -11,6 +11,7 @@ References: Triton 3.9.0 (``LinearLayout`` bindings, ``LinearEncodingAttr``, Glu
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from layoutalg.f2 import LinearLayout
@@ -134,7 +135,7 @@ def report(compiled: Any, target: str = "sm_90a") -> Explanation:
     """Explain a compiled kernel line by line: coalescing, bank conflicts, conversions, matrix operands, TMA copies.
 
     Args:
-        compiled: A compiled kernel of Triton (anything whose ``asm["ttgir"]`` is text), or the text.
+        compiled: A compiled kernel of Triton (anything whose ``asm["ttgir"]`` is text), the text, or a file's path.
         target: The target if neither the module nor ``compiled.metadata.target`` names one that is known.
 
     Raises: MalformedError: LA710, LA972. BudgetError: LA001.
@@ -166,8 +167,10 @@ def report(compiled: Any, target: str = "sm_90a") -> Explanation:
     lookup(target)
     asm = getattr(compiled, "asm", None)
     text = asm.get("ttgir") if isinstance(asm, Mapping) else compiled
+    if isinstance(compiled, Path) and compiled.is_file():
+        text = compiled.read_text(encoding="utf-8", errors="replace")
     if not isinstance(text, str) or not is_kernel(text):
-        fail("compiled", "must have asm['ttgir'], or be text, with a tt.func", text)
+        fail("compiled", "must have asm['ttgir'], or be text or the path of a file, with a tt.func", text)
     ran = getattr(getattr(compiled, "metadata", None), "target", None)
     named = target_named(getattr(ran, "backend", None), getattr(ran, "arch", None))
     return explain(text, target=named or target)
