@@ -23,9 +23,8 @@ from layoutalg.ask.bank_turns import BankReport, banks
 from layoutalg.ask.global_moves import CHECK, Asked, global_moves, placed
 from layoutalg.ask.global_sectors import TransactionReport, report_of
 from layoutalg.ask.kernel_addresses import POINTER, Number
-from layoutalg.ask.kernel_scope import ATOMICS, SHARED, Scope, TensorTypes, Told, attribute_text, bits_of
+from layoutalg.ask.kernel_scope import ATOMICS, SHARED, Scope, TensorTypes, Told, attribute_text, bits_of, registers_of
 from layoutalg.f2 import LinearLayout, remove_zero_bases
-from layoutalg.f2.layout import linear
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, LayoutError, MalformedError
 from layoutalg.notation.mlir import Operation
 from layoutalg.notation.ttgir import TensorType
@@ -143,7 +142,7 @@ def atomics(scope: Scope, one: Operation, types: TensorTypes) -> Told | None:
     if not types:
         unit = vectors(scope.target, True, 8)[0].sector_bytes
         return Told((f"one thread: 1 sector of {unit} bytes",), scope.rates.moved(unit))
-    at, layout = place(scope, one), linear(types[0].layout(), "types")
+    at, layout = place(scope, one), registers_of(types[0])
     for axis in ("register", "lane", "warp"):
         layout = remove_zero_bases(layout, axis)
     exact, loose = (
@@ -208,7 +207,7 @@ def shared(scope: Scope, one: Operation, types: TensorTypes) -> Told | None:
     registers = next((entry for entry in types if "memdesc" not in entry.text), None)
     if registers is None:
         return Told(tuple(told))
-    layout = linear(registers.layout(), "types")
+    layout = registers_of(registers)
     found, better = turns(scope, one, layout), ""
     told.append(str(found).partition("\n")[0])
     if not found.conflict_free:

@@ -7,7 +7,7 @@ import re
 from typing import Final, NamedTuple
 
 from layoutalg.ask.kernel_memory import what_it_moves
-from layoutalg.ask.kernel_scope import FIXED, Scope, TensorTypes, Told, bits_of
+from layoutalg.ask.kernel_scope import FIXED, Scope, TensorTypes, Told, bits_of, registers_of
 from layoutalg.f2 import LinearLayout, flatten_outs, rename_outs, transpose_outs
 from layoutalg.f2.layout import linear
 from layoutalg.ground.errors import BudgetError, LayoutError
@@ -102,7 +102,7 @@ def along(one: Operation, types: TensorTypes) -> Along | str | None:
     axis = one.attribute("axis")
     if axis is None or not types or not 0 <= axis < len(types[0].shape):
         return None
-    layout, counts, units = linear(types[0].layout(), "types"), dict[str, int](), set[int]()
+    layout, counts, units = registers_of(types[0]), dict[str, int](), set[int]()
     number = list(layout.out_dims).index(f"dim{axis}")
     for part, vectors in layout.bases.items():
         inside = [vector for vector in vectors if vector[number]]
@@ -124,7 +124,7 @@ def across(scope: Scope, one: Operation, types: TensorTypes) -> Told | None:
     if not isinstance(at, Along):
         return None if at is None else Told((at,), None)
     axis, scans = one.attribute("axis"), one.name == "tt.scan"
-    warps, costs = linear(types[0].layout(), "types").in_dims["warp"], scope.rates.instructions
+    warps, costs = registers_of(types[0]).in_dims["warp"], scope.rates.instructions
     words = sum(-(-bits_of(entry) // WORD_BITS) for entry in types[: len(one.results) or 1])
     partials = at.chains * words * (at.registers // at.run if scans else 1)
     steps, more = at.lanes.bit_length() - 1, at.warps.bit_length() - 1
@@ -162,7 +162,7 @@ def histogram(scope: Scope, _: Operation, types: TensorTypes) -> Told | None:
     """Histograms: an atomic update of shared memory for each element."""
     if len(types) != 2:
         return None
-    layout = linear(types[0].layout(), "types")
+    layout = registers_of(types[0])
     each, warps = layout.in_dims["register"], layout.in_dims["warp"]
     told = (
         f"{each * warps} atomic additions of a warp to {types[1].shape[0]} bins in shared memory: at least as many "

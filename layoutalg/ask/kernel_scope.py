@@ -13,8 +13,10 @@ import re
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from layoutalg.ask.global_moves import CHECK
 from layoutalg.ask.kernel_addresses import POINTER, ZERO, Addresses, Affine, Mask, Number, Value
 from layoutalg.f2 import LinearLayout
+from layoutalg.f2.layout import linear
 from layoutalg.ground.errors import LayoutError, RepresentabilityError
 from layoutalg.notation.mlir import Operation, Region
 from layoutalg.notation.triton import to_attribute
@@ -199,6 +201,14 @@ Rule: TypeAlias = Callable[[Scope, Operation, TensorTypes], "Told | None"]
 def bits_of(entry: TensorType) -> int:
     """Return the bits of an element, as registers and memory hold it."""
     return stated(entry).bits or 16
+
+
+def registers_of(entry: TensorType) -> LinearLayout:
+    """Return the layout of a tensor in registers."""
+    layout = linear(entry.layout(), "types")
+    if not {"register", "lane", "warp"} <= set(layout.in_dims):
+        raise CHECK.malformed("types", "must be those of registers", entry.text)
+    return layout
 
 
 def attribute_text(layout: Any) -> str:

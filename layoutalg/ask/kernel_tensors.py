@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from layoutalg.ask.global_moves import CHECK
 from layoutalg.ask.kernel_registers import turned
-from layoutalg.ask.kernel_scope import MEASURED, Scope, TensorTypes, Told, bits_of
+from layoutalg.ask.kernel_scope import MEASURED, Scope, TensorTypes, Told, bits_of, registers_of
 from layoutalg.ask.tile_facts import fragments
 from layoutalg.f2 import LinearLayout, invert_and_compose, sublayout
 from layoutalg.f2.layout import linear
@@ -129,6 +129,8 @@ def tensor_memory(scope: Scope, one: Operation, types: TensorTypes) -> Told | No
     name = f"tcgen05.{'ld' if one.name == 'ttng.tmem_load' else 'st'}"
     if scope.target not in hardware.ARCHS:
         return Told((f"TCGEN05_ARCH: {scope.target} has no {name}",), None)
+    if "scales" in memory.attribute.kind:
+        return Told((f"{name} of scale factors, which all warps hold: its shape is not decided",), None)
     words = _words(linear(replace(memory, buffer=None).layout(), "types"), registers, bits_of(memory))
     found = {shape: find_registers(words, shape) for shape in (*ATOMS, SPLIT_ATOM)}
     plans = {shape: len(plan[0].places) for shape, plan in found.items() if not isinstance(plan, Broken)}
@@ -143,7 +145,7 @@ def tensor_memory(scope: Scope, one: Operation, types: TensorTypes) -> Told | No
 
 def _words(memory: LinearLayout, registers: TensorType, bits: int) -> LinearLayout:
     """Return the row and 32-bit column of each 32-bit register: narrower elements are packed in order, or alone."""
-    places = invert_and_compose(linear(registers.layout(), "types"), memory)
+    places = invert_and_compose(registers_of(registers), memory)
     bases = sublayout(places, ("register", "lane", "warp"), ("row", "col")).bases
     packed = (WORD_BITS // bits).bit_length() - 1
     low = [(0, 1 << bit) for bit in range(packed)]
