@@ -34,6 +34,7 @@ SEEDS = [
     b"memref<64x64xf16, strided<[72, 1], offset: 8>, #gpu.address_space<workgroup>>", b"memref<4x8xf32>",
     b"memref<4x8xf16, affine_map<(i, j) -> (i * 8 + (j + 3 * (i floordiv 2)) mod 8)>, 3>",
     b"memref<7xi8, affine_map<(d0) -> (-d0 + (d0 ceildiv 3) * 2 - 1)>>",
+    b"memref<8x6xf32, affine_map<(i, j) -> (j floordiv 2, i, j mod 2)>>",
 ]  # fmt: skip
 WORDS = [
     "Sw<",
