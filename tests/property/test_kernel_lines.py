@@ -54,9 +54,9 @@ class Program:
         value = self.draw(st.integers(0, 40))
         return self.add(f"arith.constant {value} : i32", np.array(value))
 
-    def leaf(self) -> str:
+    def leaf(self, least: int = 0, most: int = 3) -> str:
         kind = f"tensor<{self.shape[0]}x{self.shape[1]}xi32, #w>"
-        how = self.draw(st.integers(0, 3))
+        how = self.draw(st.integers(least, most))
         if how == 0:
             value = self.draw(st.integers(0, 40))
             return self.add(f"arith.constant dense<{value}> : {kind}", np.full(self.shape, value))
@@ -129,7 +129,13 @@ def test_masks_are_equal_in_their_runs(data):
     program = Program(data.draw)
     kind, found = "tensor<4x8xi32, #w>", list[str]()
     for _ in range(data.draw(st.integers(1, 2))):
-        first, second = program.tree(data.draw(st.integers(0, 2))), program.tree(data.draw(st.integers(0, 1)))
+        first, second = program.tree(data.draw(st.integers(0, 2))), program.leaf(0, 1)
+        if data.draw(st.booleans()):
+            factor, end = data.draw(st.sampled_from([1, 2, 4])), 4 * data.draw(st.integers(0, 8))
+            scale = program.add(f"arith.constant dense<{factor}> : {kind}", np.full(program.shape, factor))
+            second = program.add(f"arith.constant dense<{end}> : {kind}", np.full(program.shape, end))
+            place = program.leaf(2, 3)
+            first = program.add(f"arith.muli {place}, {scale} : {kind}", program.values[place] * factor)
         name = data.draw(st.sampled_from(sorted(ORDERS)))
         a, b = program.values[first], program.values[second]
         found.append(program.add(f"arith.cmpi s{name}, {first}, {second} : {kind}", ORDERS[name](a, b)))
