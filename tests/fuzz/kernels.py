@@ -15,8 +15,8 @@ _HEAD = b"""#b = #ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [4, 8], 
 #s = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [1, 0]}>
 #mem = #ttg.shared_memory
 #t = #ttng.tensor_memory_encoding<blockM = 128, blockN = 32, colStride = 1>
-#l = #ttg.linear<{register = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]],\
- warp = [[32, 0], [64, 0]], block = []}>
+#l = #ttg.linear<{register = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], \
+[16, 0]], warp = [[32, 0], [64, 0]], block = []}>
 module attributes {ttg.target = "cuda:100"} {
 tt.func @f(%p: !tt.ptr<f16> {tt.divisibility = 16 : i32}, %n: i32) {
 %c = arith.constant 8 : i32
