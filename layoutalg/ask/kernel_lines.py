@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from math import prod
 from typing import Final, NamedTuple
 
+from layoutalg.ask.explanation.texts import listing_facts
 from layoutalg.ask.facts import Fact, said
 from layoutalg.ask.kernel_memory import atomics, pointers, shared
 from layoutalg.ask.kernel_registers import across, convert, gather, histogram
@@ -20,7 +21,7 @@ from layoutalg.ask.kernel_tensors import TMA, product, tensor_memory, tma
 from layoutalg.ground import clock
 from layoutalg.ground.errors import BudgetError, LayoutError
 from layoutalg.notation.mlir import Operation, fail, read_mlir
-from layoutalg.notation.ttgir import Types
+from layoutalg.notation.ttgir import Types, layouts_of
 from layoutalg.targets.registry import TARGETS
 
 RANKED: Final = 5
@@ -118,11 +119,6 @@ def target_named(backend: object, arch: object) -> str | None:
     return next((name for name in names if name in TARGETS), None)
 
 
-def is_kernel(text: str) -> bool:
-    """Return whether a text has a function of Triton's dialects."""
-    return re.search(r"^\s*tt\.func\b", text, re.MULTILINE) is not None
-
-
 def kernel_facts(text: str, target: str) -> tuple[list[Fact], dict[str, object]]:
     """Return what is known of every line of a module, as facts and as JSON-ready data.
 
@@ -159,7 +155,8 @@ def kernel_facts(text: str, target: str) -> tuple[list[Fact], dict[str, object]]
     ]
     data = {"names": names, "target": named, "lines": [fact.value for fact in told], "passed": reader.passed}
     data |= {"ranking": [line.one.line for line in costly], "gains": [line.one.line for line in gains], "unit": unit}
-    return facts, data | {"unknown": [{"line": one.line, "op": one.name} for one in reader.unknown]}
+    data |= {"unknown": [{"line": one.line, "op": one.name} for one in reader.unknown]}
+    return facts, data | listing_facts(layouts_of(text))[1]
 
 
 def _ranked(lines: list[Line], name: str) -> list[Line]:

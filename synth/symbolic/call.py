@@ -9,7 +9,7 @@ from layoutalg.proofs.symbolic.problem import SymbolicProblem, has_names
 from layoutalg.proofs.tensor import Tensor
 from layoutalg.proofs.tensormap import TensorMapProblem
 from layoutalg.synth.symbolic.planner import synthesize_symbolic
-from layoutalg.synth.tensormap.planner import synthesize_tensormap
+from layoutalg.synth.tensormap.probe import plan_or_probe
 
 _SEARCH = ("seconds", "repair")
 _OF_NUMBERS, _OF_NAMES = ("documented_only", "interleave"), ("for_all",)
@@ -31,7 +31,8 @@ def tensormap(
         tile: Tile extents in elements, outermost dimension first.
         smem: A layout of any family or its text: tile coordinates, outermost first, to element offsets. Defaults to
             row-major.
-        target: Architecture.
+        target: Architecture. If no device of it was measured, the answer is a ``TensorMapProbe``: a plan that documents
+            allow there and that is proved for sm_90a, with the reason why it is no proof.
         direction: ``"load"`` (global to shared) or ``"store"``.
         options: As for ``TensorMapProblem.of`` (``swizzle``, ``axes``, ``bounds``, ``element_strides``, ...) and
             ``synthesize_tensormap`` (``seconds``, ``repair``, ``documented_only``). Symbolic sizes: also
@@ -50,7 +51,7 @@ def tensormap(
     if not _has_names(tensor, options):
         search = {name: options.pop(name) for name in (*_SEARCH, *_OF_NUMBERS) if name in options}
         numeric = TensorMapProblem.of(tensor, tile, smem, arch=target, direction=direction, **options)
-        return synthesize_tensormap(numeric, **search)
+        return plan_or_probe(numeric, **search)
     search = {name: options.pop(name) for name in (*_SEARCH, *_OF_NAMES) if name in options}
     problem = SymbolicProblem.of(tensor, tile, smem, arch=target, direction=direction, **options)
     return synthesize_symbolic(problem, **search)
