@@ -161,8 +161,9 @@ def compared(path: Path) -> int:
         kinds = re.findall(r"tensor<(?:\d+x)+[^#]*?, (#ttg\.slice<.*?\}>|#\w+)>", one.types)
         answer = told[one.line]["answers"][0]
         vector = re.search(r"\.v(\d)", answer["instruction"])
+        unit = 32 if "cuda:" in text else 128 if "load" in one.name else 64
         wide = answer.get("lane_bytes") or Numbers.size(one) * int(vector[1] if vector else 1)
-        found = counted(one, addresses, held(kinds[0], addresses.shape, names), wide, 128 if "hip:" in text else 32)
+        found = counted(one, addresses, held(kinds[0], addresses.shape, names), wide, unit)
         passes = answer.get("sectors_of_all_passes", answer["sectors"])
         wanted = (answer["accesses"], answer["sectors"], passes)
         assert (*found[:2], found[2] if "atomic" in one.name else found[1]) == wanted, (path, one.line)
