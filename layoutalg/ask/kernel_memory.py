@@ -83,8 +83,8 @@ def place(scope: Scope, one: Operation) -> Place:
     (name, mask), run = scope.mask(one), 0
     if name:
         notes.append(f"masked by {name}: counted as if every lane were active")
-    if mask is not None and len(mask.strides) == len(shape):
-        run = gcd(*[part.factor for part, step in zip(mask.strides, exact, strict=True) if step == 1])
+    if mask is not None and len(mask) == len(shape):
+        run = gcd(*[part.factor for part, step in zip(mask, exact, strict=True) if step == 1])
         notes[-1] += f"; it may change at every {f'multiple of {run}' if run > 1 else 'element'}" if run else ""
     elif name:
         assumed.append(f"{name} is equal in every vector")

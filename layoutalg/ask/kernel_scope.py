@@ -154,7 +154,7 @@ class Scope:
             return base if isinstance(base, str) else offset
         return Affine(base.base, (ZERO,) * len(offset.strides)).plus(offset, Number.of(int(bits[1]) // 8))
 
-    def mask(self, one: Operation) -> tuple[str, Affine | None]:
+    def mask(self, one: Operation) -> tuple[str, tuple[Number, ...] | None]:
         """Return the name of the mask of an access, "" if every element is accessed, and the runs that are known."""
         behind = re.search(rf"\bmask {_VALUE}", one.head)
         name = behind[1] if behind else (one.operands()[_MASKS.get(one.name, 99) :] or [""])[0]
@@ -162,7 +162,9 @@ class Scope:
         if not name or (maker is not None and maker.name == "arith.constant" and "true" in maker.head):
             return "", None
         value = self.value(one, name)
-        return name, value if isinstance(value, Affine) and (value.uniform or isinstance(value, Mask)) else None
+        if isinstance(value, str) or not (value.uniform or isinstance(value, Mask)):
+            return name, None
+        return name, value.strides
 
     def begins(self, one: Operation) -> tuple[int, ...] | None:
         """Return where the part of a buffer that an operation accesses begins; None if that is not a constant."""
