@@ -370,8 +370,10 @@ def _offsets(access: TileAccess, smem: LinearLayout) -> IntArray:
     rest = [names.index(name) for name in names if name not in ("register", "lane")]
     table = table.transpose(*rest, names.index("lane"), names.index("register"))
     table = table.reshape(-1, layout.in_dims["lane"], layout.in_dims["register"])
-    _, kept = np.unique(table.reshape(-1, table.shape[2]), axis=1, return_index=True)
-    return np.asarray(table[:, :, np.sort(kept)], dtype=np.int64)
+    first: dict[bytes, int] = {}
+    for register in range(table.shape[2]):
+        first.setdefault(table[:, :, register].tobytes(), register)
+    return np.asarray(table[:, :, list(first.values())], dtype=np.int64)
 
 
 def _runs(offsets: IntArray, elements: int) -> list[IntArray] | None:

@@ -80,9 +80,11 @@ def group_turns(
     lanes, words = np.array(groups), np.arange(max(1, size // WORD_BYTES))
     both = merged(addresses, active, joins)
     for chosen, many in ((~both, 1), (both, 2)):
-        served = lanes.reshape(len(lanes) // many, -1) if chosen.any() else lanes
-        step = max(1, _ROOM // (len(served) * max(banks, served.shape[1] * len(words))))
         rows = np.flatnonzero(chosen)
+        if not rows.size:
+            continue
+        served = lanes.reshape(len(lanes) // many, -1)
+        step = max(1, _ROOM // (len(served) * max(banks, served.shape[1] * len(words))))
         for part in (rows[at : at + step] for at in range(0, len(rows), step)):
             touched = addresses[part][:, served, None] // WORD_BYTES + words
             touched = np.where(active[part][:, served, None], touched, -1).reshape(len(part) * len(served), -1)

@@ -8,6 +8,7 @@ cases the short one keeps depends on nothing but the list of cases. ``--extras``
 from __future__ import annotations
 
 import gc
+import linecache
 import os
 import signal
 from collections import defaultdict
@@ -89,8 +90,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
-    """No later pass of the garbage collector goes through sixteen thousand tests and the modules."""
+    """No later pass of the garbage collector goes through sixteen thousand tests and the modules; passes are few."""
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
     gc.enable()
 
 
@@ -112,6 +114,8 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
+    if isinstance(item, pytest.DoctestItem):
+        linecache.clearcache()  # the debugger that each doctest sets up looks for changes of every file in it
     if item.get_closest_marker("extras") is not None and not item.config.getoption("--extras"):
         pytest.skip("installs packages; make extras runs it")
     marker = item.get_closest_marker("device")

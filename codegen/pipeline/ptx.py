@@ -10,7 +10,7 @@ import operator
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from layoutalg.ground import limits
 from layoutalg.ground.errors import Diagnostic, RepresentabilityError
@@ -38,7 +38,10 @@ class Instruction:
 
 @dataclass(slots=True)
 class Program:
-    """An entry of a module: instructions, labels, addresses of symbols, bits of registers, bytes of constants."""
+    """An entry of a module: instructions, labels, addresses of symbols, bits of registers, bytes of constants.
+
+    ``actions`` is what instructions that were run do, by their places.
+    """
 
     parameters: tuple[str, ...]
     instructions: list[Instruction] = field(default_factory=list)
@@ -47,6 +50,7 @@ class Program:
     symbols: dict[str, int] = field(default_factory=dict)
     widths: dict[str, int] = field(default_factory=dict)
     constants: dict[int, int] = field(default_factory=dict)
+    actions: dict[int, Any] = field(default_factory=dict)
 
     def width(self, register: str) -> int:
         """Bits of a register."""

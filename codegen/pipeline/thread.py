@@ -160,9 +160,10 @@ class Thread:
         Raises: RepresentabilityError: LA980, with the line of the PTX.
         """
         instructions, registers, left = self.program.instructions, self.registers, limits.PTX_STEPS
+        actions = self.program.actions
         while self.place < len(instructions):
-            now, left = instructions[self.place], left - 1
-            self.place += 1
+            place, left = self.place, left - 1
+            now, self.place = instructions[place], place + 1
             if not left:
                 self.refuse(now, f"it has not ended after {limits.PTX_STEPS} instructions")
             if now.guard:
@@ -174,7 +175,10 @@ class Thread:
                     continue
                 if holds == now.negated:
                     continue
-            _action(now.operation, now.operands)(self, now)
+            action = actions.get(place)
+            if action is None:
+                action = actions[place] = _action(self.program, now.operation, now.operands)
+            action(self, now)
             if until and self.events and self.events[-1].kind in until:
                 break
         return tuple(self.events)
@@ -234,43 +238,67 @@ class Thread:
 Action: TypeAlias = Callable[[Thread, Instruction], None]
 
 
-@functools.lru_cache(maxsize=1 << 14)
-def _action(operation: str, operands: tuple[str, ...]) -> Action:
-    """Return what an instruction does."""
-    name = operation.split(".")[0]
-    for pattern, kind, entries in _EVENTS:
-        if re.fullmatch(pattern, operation):
-            return functools.partial(_noted, kind, entries)
-    if re.fullmatch(_HARMLESS, operation):
-        return lambda *_: None
-    if handler := _HANDLERS.get(name):
+def _action(program: Program, operation: str, operands: tuple[str, ...]) -> Action:
+    """Return what an instruction of a program does."""
+    handler = _handler(operation)
+    if handler is _move and not any(operand.startswith("{") for operand in operands):
+        return functools.partial(_copy, _read_from(operands[1]), (1 << program.width(operands[0])) - 1)
+    if handler:
         return handler
     if _EFFECTS.match(operation) or any("[" in operand for operand in operands):
         return _refused
     computed = function_of(operation)
     if not computed or len(operands) != len(computed[1]) + 1:
         return _opaque
-    sources = [source(operand) for operand in operands[1:]]
-    if None in sources:
+    if None in [source(operand) for operand in operands[1:]]:
         return _opaque
-    ranges = [((1 << bits) - 1, 1 << bits - 1 if signed else 0) for bits, signed in computed[1]]
-    return functools.partial(_computed, computed[0], list(zip(sources, ranges, strict=True)))
+    inputs = [
+        (*_read_from(operand), (1 << bits) - 1, 1 << bits - 1 if signed else 0)
+        for operand, (bits, signed) in zip(operands[1:], computed[1], strict=True)
+    ]
+    return functools.partial(_computed, computed[0], inputs, (1 << program.width(operands[0])) - 1)
 
 
-def _computed(function: Callable[..., int], inputs: Sequence[Any], thread: Thread, now: Instruction) -> None:
+@functools.lru_cache(maxsize=1 << 12)
+def _handler(operation: str) -> Action | None:
+    """Return what an operation does, whatever its operands; None of a function."""
+    for pattern, kind, entries in _EVENTS:
+        if re.fullmatch(pattern, operation):
+            return functools.partial(_noted, kind, entries)
+    return (lambda *_: None) if re.fullmatch(_HARMLESS, operation) else _HANDLERS.get(operation.split(".")[0])
+
+
+def _read_from(operand: str) -> tuple[str, int]:
+    """Return the register of an operand, "" of a number, and what is added to it; what is neither has no value."""
+    found = source(operand)
+    return found if isinstance(found, tuple) else (operand, 0) if found is None else ("", found)
+
+
+def _copy(given: tuple[str, int], kept: int, thread: Thread, now: Instruction) -> None:
+    """Write a number or a register to a register."""
+    name, far = given
+    value = thread.registers.get(name) if name else 0
+    found = value + far & kept if isinstance(value, int) else value or Opaque(now.line, now.text)
+    thread.registers[now.operands[0]] = found
+
+
+def _computed(
+    function: Callable[..., int], inputs: Sequence[tuple[str, int, int, int]], kept: int, thread: Thread,
+    now: Instruction,
+) -> None:  # fmt: skip
     """Write a function of integers."""
     values = []
-    for given, (mask, sign) in inputs:
-        if isinstance(given, tuple):
-            value = thread.registers.get(given[0])
+    for name, given, mask, sign in inputs:
+        if name:
+            value = thread.registers.get(name)
             if not isinstance(value, int):
                 thread.registers[now.operands[0]] = value or Opaque(now.line, now.text)
                 return
-            given = value + given[1]
+            given += value
         given &= mask
         values.append(given - mask - 1 if given & sign else given)
     try:
-        thread.write(now.operands[0], function(*values))
+        thread.registers[now.operands[0]] = function(*values) & kept
     except ZeroDivisionError:
         _opaque(thread, now)
 
@@ -284,7 +312,9 @@ def _registers(operand: str) -> tuple[str, ...]:
 def _opaque(thread: Thread, now: Instruction) -> None:
     """Everything that the instruction may write is opaque."""
     if now.operands and now.operands[0][0] != "[":
-        thread.registers |= dict.fromkeys(_registers(now.operands[0]), Opaque(now.line, now.text))
+        lost = Opaque(now.line, now.text)
+        for name in _registers(now.operands[0]):
+            thread.registers[name] = lost
 
 
 def _refused(thread: Thread, now: Instruction) -> None:
@@ -366,15 +396,23 @@ def _shuffle(thread: Thread, now: Instruction) -> None:
             thread.write(predicate or "_", 1)
 
 
+@functools.lru_cache(maxsize=1 << 12)
+def _access_form(operation: str) -> tuple[str, str, int, int] | None:
+    """Return the kind, space, elements and bytes of an element of an access; None if it is not a plain access."""
+    elements, space = _ELEMENTS.search(operation), _SPACE.search(operation)
+    if not elements or ".async" in operation or ".bulk" in operation:
+        return None
+    return operation.split(".")[0], space[1] if space else "", int(elements[1] or 1), int(elements[2]) // 8
+
+
 def _access(thread: Thread, now: Instruction) -> None:
     """A load, a store or an atomic access."""
-    elements = _ELEMENTS.search(now.operation)
-    if not elements or ".async" in now.operation or ".bulk" in now.operation:
+    form = _access_form(now.operation)
+    if form is None:
         return _refused(thread, now)
-    many, size = int(elements[1] or 1), int(elements[2]) // 8
+    kind, space, many, size = form
     place = next(place for place, operand in enumerate(now.operands) if operand[0] == "[")
-    found, kind = _SPACE.search(now.operation), now.operation.split(".")[0]
-    space, at = found[1] if found else "", thread.value(now.operands[place].strip("[] "))
+    at = thread.value(now.operands[place].strip("[] "))
     if space == "shared" or (not space and thread.known(at, now, "its address") >= SHARED):
         for each in {"ld": ("read",), "st": ("write",)}.get(kind, ("read", "write")):
             thread.events.append(Event(each, now.line, thread.operand(now, place), size * many))

@@ -216,19 +216,18 @@ def aligned_runs(columns: list[IntArray], bits: int, width: int, grain: int = 0)
         width: Bits of a run.
         grain: Bits to which a run is aligned; 0 for its width, or 32 if that is no power of two.
     """
-    place = {np.ascontiguousarray(column).tobytes(): index for index, column in enumerate(columns)}
     if width % bits:
         return None
+    rows = np.stack(columns).reshape(len(columns), -1)
+    place = {row.tobytes(): index for index, row in enumerate(rows)}
     if grain or width & (width - 1):
         return _chains(columns, place, bits, width, grain or 32)
     runs = []
-    for index, column in enumerate(columns):
-        if (column % width).any():
-            continue
-        run = [place.get(np.ascontiguousarray(column + step).tobytes(), -1) for step in range(0, width, bits)]
+    for index in np.flatnonzero(~(rows % width).any(axis=1)).tolist():
+        run = [place.get((rows[index] + step).tobytes(), -1) for step in range(bits, width, bits)]
         if -1 in run:
             return None
-        runs.append([index, *run[1:]])
+        runs.append([index, *run])
     return runs if len(runs) * (width // bits) == len(columns) else None
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn, cast
@@ -92,7 +93,8 @@ def _terminable() -> Iterator[None]:
 def _run(argv: Sequence[str] | None) -> int:
     """Parse the arguments and run the command; exceptions become a message and an exit code."""
     try:
-        found = command_line().parse_args(argv)
+        words = sys.argv[1:] if argv is None else argv
+        found = command_line(next(iter(words), None)).parse_args(words)
     except SystemExit as stop:  # --help and bad usage
         return stop.code if isinstance(stop.code, int) else USAGE
     try:

@@ -220,6 +220,7 @@ class Explain(Options):
     layoutalg explain "Sw<3,3,3> o 0 o (64,64):(64,1)"
     layoutalg explain "(128,64):(1,128)" --dtype f16
     layoutalg explain "Sw<3,3,3> o 0 o (64,64):(64,1)" --target gfx950
+    layoutalg explain "(64,64):(72,1)" --at 13,21
     layoutalg synth tensormap problem.json --json | layoutalg explain -
     echo "(4,8):(1,4)" | layoutalg explain -
     """
@@ -228,6 +229,7 @@ class Explain(Options):
     dtype: str | None = _dtype()
     target: str = _target()
     shape: Sizes | None = _extents("--shape", "sizes of the tensor of a #ttg attribute, outermost first: 64,64")
+    at: Sizes | None = _extents("--at", "an element of the tile: which registers hold it, or where it is: 13,21")
 
 
 class Suggest(Options):
@@ -899,8 +901,12 @@ KINDS: dict[str, type[Any]] = {"tensormap": SynthTensormap, "wgmma": SynthWgmma}
 """The commands of ``synth``."""
 
 
-def command_line() -> Parser:
-    """Return the parser of the whole command line; ``run`` in its namespace names the function of the command."""
+def command_line(first: str | None = None) -> Parser:
+    """Return the parser of the whole command line; ``run`` in its namespace names the function of the command.
+
+    Where the first word names a command, no other command is set up: that takes most of the time of a parse.
+    """
+    named = next((name for name, short in SHORT.items() if short == first), first)
     shown = 'layoutalg explain "Sw<3,3,3> o 0 o (64,64):(64,1)"', "layoutalg demo", "layoutalg synth --help"
     codes = [f"  {code:<4} {says}" for code, says in EXIT_CODES.items()]
     parser = Parser(
@@ -910,7 +916,7 @@ def command_line() -> Parser:
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(dest="command", required=True, parser_class=Parser)
-    for name, options in COMMANDS.items():
+    for name, options in [(named, COMMANDS[named])] if named in COMMANDS else COMMANDS.items():
         command = _add(commands, name, options, f"run_{name}")
         if options is Synth:
             kinds = command.add_subparsers(dest="kind", required=True, parser_class=Parser)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 
 from layoutalg.cli import commands
@@ -13,6 +14,7 @@ from layoutalg.ground.document import malformed
 FOLDER = Path(__file__).parent / "data" / "schemas"
 
 
+@cache
 def schema_names() -> tuple[str, ...]:
     """Return the names of the schemas."""
     return tuple(sorted(path.stem for path in FOLDER.glob("*.json")))
@@ -30,7 +32,7 @@ def schema_text(name: str) -> str:
     """
     short = name.split("/")[1] if name.startswith("layoutalg/") else name
     text = (FOLDER / f"{short}.json").read_text(encoding="utf-8") if short in schema_names() else ""
-    if not text or name not in (short, json.loads(text)["$id"]):
+    if not text or (name != short and name != json.loads(text)["$id"]):
         raise malformed("name", f"must be one of {', '.join(schema_names())}", name)
     return text
 

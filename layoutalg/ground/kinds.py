@@ -39,9 +39,9 @@ def checked_kinds(value: Any, code: str) -> None:
           in     Pair.sizes
           since  sizes must be a tuple of 64-bit integers, not '64'
     """
-    for name, kind, convert in _kinds(type(value)):  # type: ignore[arg-type]
+    for name, kind, plain, convert in _kinds(type(value)):  # type: ignore[arg-type]
         given = getattr(value, name)
-        if type(given) is kind and kind in _PLAIN:
+        if type(given) is plain:
             continue
         found = convert(given)
         if found is _WRONG:
@@ -66,9 +66,11 @@ _NOUNS = {
 
 
 @cache
-def _kinds(owner: type) -> tuple[tuple[str, Any, _Convert], ...]:
+def _kinds(owner: type) -> tuple[tuple[str, Any, Any, _Convert], ...]:
+    """Return the name and kind of each field, the kind again if its values need no conversion, and the converter."""
     hints = typing.get_type_hints(owner)
-    return tuple((field.name, hints[field.name], _converter(hints[field.name])) for field in dataclasses.fields(owner))
+    kinds = [(field.name, hints[field.name]) for field in dataclasses.fields(owner)]
+    return tuple([(name, kind, kind if kind in _PLAIN else None, _converter(kind)) for name, kind in kinds])
 
 
 def _resolve(kind: Any) -> Any:
@@ -101,7 +103,9 @@ def _converter(kind: Any) -> _Convert:
 
 
 def _integer(value: Any) -> object:
-    if type(value) is not int and (isinstance(value, bool) or not isinstance(value, (int, np.integer))):
+    if type(value) is int:
+        return value if -(2**63) <= value < 2**64 else _WRONG
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         return _WRONG
     return int(value) if -(2**63) <= value < 2**64 else _WRONG
 

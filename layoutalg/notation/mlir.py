@@ -189,18 +189,19 @@ def split(text: str, mark: str = ",") -> list[str]:
         ['tensor<2xf16, #a>', 'i32']
     """
     parts, depth, start, quoted = list[str](), 0, 0, False
-    for place, char in enumerate(text):
+    for found in re.finditer(rf'->|["<>()\[\]{{}}]|{re.escape(mark)}', text):
+        char = found[0]
         if char == '"':
             quoted = not quoted
         elif quoted:
             continue
         elif char in _OPEN:
             depth += 1
-        elif char in _CLOSE and text[place - 1 : place + 1] != "->":
+        elif char in _CLOSE:
             depth -= 1
         elif char == mark and depth == 0:
-            parts.append(text[start:place].strip())
-            start = place + 1
+            parts.append(text[start : found.start()].strip())
+            start = found.end()
     return [*parts, text[start:].strip()]
 
 

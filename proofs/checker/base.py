@@ -68,9 +68,6 @@ class Task:
         self.end = time.monotonic() + seconds
         self.document = document
 
-    def seconds_left(self):
-        return self.end - time.monotonic()
-
 
 FOREVER = Task()
 TASK = contextvars.ContextVar("task", default=FOREVER)
@@ -78,7 +75,7 @@ TASK = contextvars.ContextVar("task", default=FOREVER)
 
 def tick():
     """Stop at the deadline; called once per step in every loop that a certificate controls."""
-    limit(TASK.get().seconds_left() >= 0, "the time for this check is over")
+    limit(time.monotonic() <= TASK.get().end, "the time for this check is over")
 
 
 @contextlib.contextmanager
@@ -128,36 +125,47 @@ def read(value, form, where):
         return read_list(value, form, where)
     if not isinstance(form, (set, range, type)):
         return form(value, where)
-    kind = form if isinstance(form, type) else int if isinstance(form, range) else str
-    is_kind = type(value) is kind  # a bool is no int
-    if not is_kind or (kind is not form and value not in form):
+    if not fits(value, form):
         expected = sorted(form) if isinstance(form, set) else form
         require(False, f"{where} is not of {short(expected)}", got=value)
     return value
 
 
+def fits(value, form):
+    """Return whether a form has no parts and a value is of it; without its place, which only a refutation needs."""
+    kind = KINDS_OF.get(type(form))
+    return type(value) is (kind or form) and (kind is None or value in form)  # a bool is no int
+
+
+KINDS_OF = {range: int, set: str}
+
+
 def read_object(value, form, where):
-    require(isinstance(value, dict), f"{where} must be an object", got=value)
+    if not isinstance(value, dict):
+        require(False, f"{where} must be an object", got=value)
     forms = {name.rstrip("?"): kind for name, kind in form.items()}
-    for name in sorted({*forms, *value}):
+    for name in sorted(forms.keys() ^ value.keys()):
         require(name in forms, f"{where} has an unknown entry", name=name)
-        require(name in value or f"{name}?" in form, f"{where} lacks an entry", name=name)
-    entries = types.SimpleNamespace(**dict.fromkeys(forms))
+        require(f"{name}?" in form, f"{where} lacks an entry", name=name)
+    entries = dict.fromkeys(forms)
     for name, kind in forms.items():
         if name in value:
-            setattr(entries, name, read(value[name], kind, f"{where}.{name}"))
-    return entries
+            entry = value[name]
+            entries[name] = entry if fits(entry, kind) else read(entry, kind, f"{where}.{name}")
+    return types.SimpleNamespace(**entries)
 
 
 def read_list(value, form, where):
-    require(isinstance(value, list), f"{where} must be a list", got=value)
+    if not isinstance(value, list):
+        require(False, f"{where} must be a list", got=value)
     forms = form * len(value) if isinstance(form, list) else form
-    require(len(value) == len(forms), f"{where} has a wrong length", got=len(value), expected=len(forms))
+    if len(value) != len(forms):
+        require(False, f"{where} has a wrong length", got=len(value), expected=len(forms))
     entries = []
     for place, (entry, kind) in enumerate(zip(value, forms)):
         if place % 256 == 0:
             tick()
-        entries.append(read(entry, kind, f"{where}[{place}]"))
+        entries.append(entry if fits(entry, kind) else read(entry, kind, f"{where}[{place}]"))
     return entries
 
 
@@ -222,8 +230,9 @@ def follow(path, values, way):
 
 
 class Way:
-    """Base of all ways of computing, built on ``row``, ``floor``, ``flipped`` (the xor of bits), and for pieces
-    ``both`` and ``either`` of some facts, and ``pick`` (one number where a fact holds, otherwise the other)."""
+    """Base of all ways of computing, built on ``row``, ``floor``, ``flipped`` (the xor of bits, where ``xor`` is not
+    another), and for pieces ``both`` and ``either`` of some facts, and ``pick`` (one number where a fact holds,
+    otherwise the other)."""
 
     def remainder(self, value, divisor):
         return self.row((1, -divisor), 0, (value, self.floor(value, divisor)))
@@ -295,11 +304,17 @@ class Numbers(Way):
     def floor(self, value, divisor):
         return (value if divisor < 2**62 else value.astype(object)) // divisor
 
-    def flipped(self, one, *others):
-        for other in others:
+    def remainder(self, value, divisor):
+        return (value if divisor < 2**62 else value.astype(object)) % divisor
+
+    def xor(self, value, columns, constant):
+        wide = len(columns) > 60 or max(magnitude(value), constant, *columns) >= 2**61
+        value = value.astype(object if wide else np.int64)
+        low = constant
+        for place, column in enumerate(columns):
             tick()
-            one = one ^ other
-        return one
+            low = low ^ (value >> place & 1) * column
+        return (value >> len(columns) << len(columns)) + low
 
     def table(self, value, values):
         index = np.where(self.ok, value, 0)

@@ -228,9 +228,12 @@ class Pipeline:
             phases.numbers[name] = 0, phases.span
             self.nodes[name, "phase", 0] = phases
         # counters that start again name the same slots and parities as counters that go on
-        loops = [-1 if node.fixed else node.op.off for parts in self.roles.values() for node in parts["loop"]]
-        turned = any((document.phase_reset_every or 0) % (2 * slots) for slots in self.slots.values())
-        same = not document.phase_reset_every or (not turned and min(loops, default=0) >= 0)
+        again = document.phase_reset_every or 0
+        loops = [node for parts in self.roles.values() for node in parts["loop"] if not node.fixed]
+        turned = any(
+            again % (self.slots[name] * (1 + (name in self.barriers))) for node in loops for name in node.numbers
+        )
+        same = not again or not (turned or any(node.op.off < 0 for node in loops if node.kind != "wait"))
         limit(same, "counters start again at another slot or parity")
 
     def node(self, node, turns):
@@ -461,9 +464,16 @@ class Pipeline:
     def barrier_orders(self, name):
         """Ops meet the phase that they name."""
         phases, slots = self.phases[name], self.slots[name]
-        arrivals = [node for node in self.uses[name] if node.kind in ARRIVALS]
+        adds = [node for node in self.uses[name] if node.kind != "wait"]
+        arrivals = [node for node in adds if node.kind in ARRIVALS]
         for node in self.uses[name]:
-            self.before("an op may meet an earlier phase", name, phases, phases.done, node, node.start, slots)
+            why, whole = "an op may meet an earlier phase", (phases, phases.done, node, node.start, slots, False)
+            if any((one.done, node.start) in self.facts for one in adds):
+                for one in adds:  # a phase completes with the last of what adds to it
+                    orders = whole, (one, one.done, node, node.start, slots, False)
+                    self.demand(why, name, [(one, 0), (phases, 0), (node, slots)], *orders)
+            else:
+                self.demand(why, name, [(phases, 0), (node, slots)], whole)
             if node.kind == "wait":
                 self.before("a wait may miss its phase", name, node, node.done, phases, phases.done, slots)
             if node.kind == "expect":

@@ -1,8 +1,8 @@
 """What can be counted without an order of events: arrivals and bytes of each phase, the writes of each index.
 
 The numbers of an op are an interval whose ends are constants or N plus constants, so what is true of a number depends
-on its order among the ends: it is enough to look at the N for which two ends meet or almost meet, one N beyond, and
-there at the ends and their neighbours. That decides for every N.
+on its order among the ends: it is enough to look at the N for which two ends meet or almost meet, two N beyond (whose
+difference tells a constant from N plus one), and there at the ends and their neighbours. That decides for every N.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ def cases(uses: Iterable[Instances], least: int, apart: Sequence[int] = (0,)) ->
         least: Least N.
         apart: Numbers this far from each other are looked at together.
     """
-    fixed, moving = {0}, {0}
+    fixed, moving = set(apart), {0}
     for use in uses:
         constants, relatives = use.ends()
         fixed.update([end + far for end in constants for far in apart])
         moving.update([end + far for end in relatives for far in apart])
         if not use.runs:
             moving.add(-use.low)  # so that the N from which on it runs is looked at
-    trips = {least} | {one - other + near for one in fixed for other in moving for near in (-1, 0, 1)}
+    trips = {least} | {one - other + near for one in fixed for other in moving for near in (-1, 0, 1, 2)}
     for count in sorted([count for count in trips if count >= least]):
         ends = fixed | {count + end for end in moving}
         yield count, sorted({end + near for end in ends for near in (-1, 0)})

@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from layoutalg.ground import clock
-from layoutalg.proofs.pipeline.machine import Event, Machine, State, Task, Violation
+from layoutalg.proofs.pipeline.machine import Event, Machine, State, Violation
 from layoutalg.proofs.pipeline.ops import COPIES, SIGNALS
 
 
@@ -40,10 +40,10 @@ def shortest(machine: Machine, budget: int) -> tuple[Run | None, int]:
             following, wrong = machine.after(state, event)
             if wrong is not None:
                 return _run(machine, came, state, event, wrong), budget - len(came)
-            if following is not None and following not in came:
-                if len(came) >= budget:
+            step = state, event
+            if following is not None and came.setdefault(following, step) is step:
+                if len(came) > budget:
                     return None, 0
-                came[following] = (state, event)
                 queue.append(following)
     return None, budget - len(came)
 
@@ -65,17 +65,34 @@ def delayed(machine: Machine, signals_last: bool = False) -> Run | None:
     With ``signals_last`` that is an access, and arrivals behind asynchronous accesses are held back even longer.
     """
     every = [task for tasks in machine.tasks for task in tasks]
-    held: list[tuple[int, Task] | None] = [(task.role, task) for task in every if task.buf >= 0 or not signals_last]
+    held: list[Event | None] = [(task.role, task) for task in every if task.buf >= 0 or not signals_last]
     if not signals_last:
         held = [None, *held, *[(-1, task) for task in every if task.op.op in COPIES or task.op.op in SIGNALS]]
     elif not any(task.op.op in SIGNALS for task in every):
         return None
+    states, events = _in_turn(machine)
+    free: dict[Event | None, int] = {
+        event: count for count, state in reversed([*enumerate(states)]) for event in machine.events(state)
+    }
     for one in held:
         clock.check("the runs of a pipeline")
-        run = _follow(machine, one, signals_last)
+        same = free.get(one, 0)  # until an event can happen, the run that holds it back is the one in turn
+        run = _follow(machine, one, signals_last, states[same], events[:same])
         if run is not None:
             return run
     return None
+
+
+def _in_turn(machine: Machine) -> tuple[list[State], list[Event]]:
+    """Return the states of the run that takes the first event each time, and the events between them."""
+    states, events = [machine.start()], list[Event]()
+    while free := [] if machine.finished(states[-1]) else list(machine.events(states[-1])):
+        state, wrong = machine.after(states[-1], free[0])
+        if state is None or wrong is not None:
+            break
+        states.append(state)
+        events.append(free[0])
+    return states, events
 
 
 def pruned(run: Run) -> Run:
@@ -104,9 +121,8 @@ def _replay(machine: Machine, events: list[Event], wanted: Violation) -> Run | N
     return None
 
 
-def _follow(machine: Machine, held: tuple[int, Task] | None, signals_last: bool) -> Run | None:
-    state = machine.start()
-    events: list[Event] = []
+def _follow(machine: Machine, held: Event | None, signals_last: bool, state: State, events: list[Event]) -> Run | None:
+    """Go on from a state to the end, with an event held back."""
     while True:
         free = list(machine.events(state))
         if not free or machine.finished(state):

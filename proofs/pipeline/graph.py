@@ -264,7 +264,7 @@ def _program_order(graph: Graph, role: Role, ops: list[Ordered]) -> None:
         if pre:
             graph.heads[pre[-1][4]].append((0, start, graph.events[start].low))
         for after in opening:
-            graph.tails[last].append((graph.events[start].high - 1, False, after, 0))
+            graph.tails[last].append((graph.events[start].high - 1, True, after, 0))
     if pre:
         graph.crossings += [(pre[-1][4], after) for after in opening]
 
@@ -302,6 +302,8 @@ def _groups(graph: Graph, role: Role, ops: list[Ordered]) -> None:
                         if each or needed <= 0:
                             first = max(0, -(-needed // each)) if each else 0
                             graph.heads[done].append((0, cover[3], max(first, graph.events[cover[3]].low)))
+                    case "pre", "post" if needed <= whole + each * max(0, graph.pipeline.least + role.trip):
+                        graph.crossings.append((done, cover[3]))
                     case "loop", "post":
                         if each or needed <= 0:
                             back = max(1, -(-needed // each)) if each else 1
@@ -339,6 +341,8 @@ def _signalled(graph: Graph, role: Role, read: Ordered, signal: Ordered) -> None
         case "pre", "loop":
             graph.heads[done].append((0, end, graph.events[end].low))
             graph.tails[done].append((0, False, end, graph.events[end].high - 1))
+        case "pre", "post":
+            graph.crossings.append((done, end))
         case "loop", "post":
             graph.tails[done].append((role.trip - 1, True, end, 0))
 

@@ -27,9 +27,9 @@ from layoutalg.proofs.pipeline.ops import (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Task:
-    """An op at one iteration, with its slots and the phase it names.
+    """An op at one iteration, with its slots and the phase it names; one object in all states of its machine.
 
     ``number`` is its place in its role, ``covers`` how many asynchronous accesses of its kind have finished with it.
     """
@@ -60,6 +60,7 @@ class Violation:
     soft: bool = False
 
 
+_PLACES = {kind: place for place, kind in enumerate(GROUPS)}
 Barrier: TypeAlias = "tuple[int, int, int]"
 """Phase, pending arrivals, outstanding bytes."""
 Slot: TypeAlias = "tuple[int, int, int, int, bool, bool, int]"
@@ -89,6 +90,7 @@ class Machine:
         self._buf = {key: place for place, key in enumerate(self.slots)}
         self.running: list[dict[str, list[Task]]] = []  # the asynchronous accesses of each role, by kind
         self.tasks = [self._tasks(number) for number in range(len(pipeline.roles))]
+        self._ends = tuple([len(tasks) for tasks in self.tasks])
         self.writes: dict[tuple[int, int], int] = {}
         for task in [task for tasks in self.tasks for task in tasks]:
             if task.op.op in WRITES:
@@ -128,7 +130,7 @@ class Machine:
         bar, phase = (self._bar[op.bar, index % slots[op.bar]], index // slots[op.bar] + op.ph) if op.bar else (-1, -1)
         buf, src = (self._buf[name, index % slots[name]] if name else -1 for name in (op.buf, op.src))
         size = self.pipeline.size(op) if op.buf else op.bytes or 0
-        return Task(op, role, k, number, bar, phase, buf, index + k - counter, size, covers, src)
+        return Task(op, role, k, number, bar, phase, buf, op.index(k), size, covers, src)
 
     def start(self) -> State:
         """Return the first state."""
@@ -195,7 +197,7 @@ class Machine:
         self, slots: tuple[Slot, ...], finished: tuple[Finished, ...], kind: str, task: Task
     ) -> tuple[Any, Any]:
         """Return slots and finished accesses after those of a kind up to ``task.covers`` have finished."""
-        mine, place = finished[task.role], list(GROUPS).index(kind)
+        mine, place = finished[task.role], _PLACES[kind]
         for access in self.running[task.role][kind][mine[place] : task.covers]:
             slots = _written(slots, access) if access.op.op in WRITES else _released(slots, access.buf)
         mine = _put(mine, place, max(mine[place], task.covers))
@@ -321,7 +323,7 @@ class Machine:
 
     def finished(self, state: State) -> bool:
         """Return whether all roles have finished."""
-        return all(at == len(tasks) for at, tasks in zip(state[0], self.tasks, strict=True))
+        return state[0] == self._ends
 
 
 def _put(values: Any, place: int, value: object) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from layoutalg.ground import clock
 from layoutalg.proofs.pipeline.graph import ENDLESS, Graph, Instances
@@ -211,6 +211,14 @@ def show(graph: Graph, obligation: Obligation) -> list[Shown] | None:
             return None
         found += shown
     return found
+
+
+def show_parts(graph: Graph, obligation: Obligation) -> list[Shown] | None:
+    """Return paths from all that adds to a phase, for with the last of it the phase completes; None without a phase."""
+    ring = _Ring(graph, obligation.ring, 0)
+    parts = [ring.done(use) for use in ring.uses if use.op.on_barrier] if obligation.source.part == "phase" else []
+    shown = [show(graph, replace(obligation, source=part)) for part in parts]
+    return list(itertools.chain(*filter(None, shown))) if shown and None not in shown else None
 
 
 def _instances(least: int, one: Obligation) -> Iterator[tuple[Frame, int, int] | None]:

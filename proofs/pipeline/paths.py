@@ -66,14 +66,18 @@ def path(graph: Graph, frame: Frame, source: Step, target: Step, fence: bool = F
         found: list[Step] = [(after, at + far) for after, far in steps[event]]
         if frame.heads:
             found += [(after, y) for x, after, y in graph.heads[event] if once or x == at]
+        elif frame.tails is not None and events[event].part == "pre":  # before the first iteration is before the last
+            loops = [after for _, after, _ in graph.heads[event] if events[after].part == "loop"]
+            found += [(after, events[after].high - 1 + frame.tails) for after in loops]
         if frame.tails is not None:
             for x, below, after, y in graph.tails[event]:
                 if once or (at - frame.tails <= x if below else at - frame.tails == x):
                     found.append((after, y if events[after].once else y + frame.tails))
-        elif frame.heads and once:
-            found += [(after, y) for _, _, after, y in graph.tails[event] if events[after].once]
-        if frame.heads:
-            found += [(after, 0) for before, after in graph.crossings if before == event]
+        elif frame.heads:
+            last = events[event].high - 1  # behind the last iteration is behind any
+            out = [(after, y) for x, below, after, y in graph.tails[event] if once or (below and last <= x)]
+            found += [(after, y) for after, y in out if events[after].once]
+        found += [(after, 0) for before, after in graph.crossings if before == event]
         for after, y in found:
             if not lowest <= y <= highest:
                 continue

@@ -13,7 +13,7 @@ from layoutalg.proofs.pipeline.document import Pipeline
 from layoutalg.proofs.pipeline.expansion import expanded
 from layoutalg.proofs.pipeline.graph import Graph, Instances, Turns, graph_of
 from layoutalg.proofs.pipeline.machine import Machine
-from layoutalg.proofs.pipeline.obligations import Obligation, Shown, alternatives, obligations, show
+from layoutalg.proofs.pipeline.obligations import Obligation, Shown, alternatives, obligations, show, show_parts
 from layoutalg.proofs.pipeline.schedule import times
 
 TURNED: Final = 4
@@ -69,9 +69,10 @@ def _turns(pipeline: Pipeline) -> Iterator[Turns]:
 
 def _carried(pipeline: Pipeline) -> Pipeline | None:
     """Return the pipeline with counters that go on, if every slot and parity is the same; None if one is not."""
-    negative = any(op.off < 0 for role in pipeline.roles for op in role.loop)
-    absolute = any(op.idx_abs is not None for role in pipeline.roles for op in role.loop)
-    if negative or absolute or any(pipeline.reset % (2 * slots) for slots in pipeline.rings.values()):
+    moving = [op for role in pipeline.roles for op in role.loop if op.idx_abs is None]
+    rounds = {2 * pipeline.rings[op.bar] for op in moving if op.bar}
+    rounds |= {pipeline.rings[name] for op in moving for name in (op.buf, op.src) if name}
+    if any(op.needs_index and op.off < 0 for op in moving) or any(pipeline.reset % size for size in rounds):
         return None
     return replace(pipeline, reset=0)
 
@@ -98,6 +99,7 @@ def _prove(pipeline: Pipeline, policy: str, turned: Turns) -> Proof | Gap:
     shown: list[Shown] = []
     for one in obligations(graph, policy):
         paths = show(graph, one)
+        paths = show_parts(graph, one) if paths is None else paths
         if paths is None:
             return Gap(f"{one.use.role}: {one.use.op} {one.what}", obligation=one)
         shown += paths

@@ -304,7 +304,7 @@ class SymbolicPlan(Claim):
         found = []
         for name in self.names:
             for step in (*range(1, 257), *range(-1, -257, -1)):
-                if self.guard.broken_at(values | {name: values[name] + step}) is None:
+                if self.guard.admits(values | {name: values[name] + step}):
                     found.append(Repair("change the size", f"{name} = {values[name] + step}"))
                     break
         return found

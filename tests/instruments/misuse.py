@@ -10,6 +10,7 @@ from __future__ import annotations
 import doctest
 import importlib
 import inspect
+import linecache
 import pkgutil
 import re
 import signal
@@ -208,16 +209,21 @@ def right_calls(subject: Subject) -> list[dict[str, Any]]:
 @cache
 def _called() -> dict[CodeType, list[dict[str, Any]]]:
     found: dict[CodeType, list[dict[str, Any]]] = defaultdict(list)
+    known: set[int] = set()  # of code with enough calls, by identity: code is compared by all that it holds
     root = layoutalg.__path__[0]
 
     def watch(frame: FrameType, event: str, _: object) -> None:
-        code = frame.f_code
-        if event == "call" and code.co_filename.startswith(root) and len(found[code]) < KEPT:
+        if event != "call" or id(code := frame.f_code) in known:
+            return
+        if code.co_filename.startswith(root):
             count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & 4) + bool(code.co_flags & 8)
             local = frame.f_locals
             found[code].append({name: local[name] for name in code.co_varnames[:count]})
+            if len(found[code]) == KEPT:
+                known.add(id(code))
 
     for module in modules():
+        linecache.clearcache()  # each runner looks for changes of all files that are in it
         for test in doctest.DocTestFinder(exclude_empty=True).find(module):
             if not test.examples:  # a runner costs 2 ms, and four docstrings of five have none
                 continue

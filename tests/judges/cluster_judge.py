@@ -15,12 +15,19 @@ from typing import Any
 
 LIMIT = 2**20 - 1
 WARP = 32
+PARTS = ("pre", "loop", "post")
 COPIES = ("tma_load", "dsmem_copy")
 WRITES = (*COPIES, "write")
+GROUPS = {"mma": "mma", "tma_store": "bulk"}
+"""The reads that run on until a wait covers them, with what their commits and waits are called."""
+KNOWN = {"wait", "arrive", "expect", "arrive_tx", "mma_arrive", "read", "proxy_fence", "bar_sync", "bar_arrive"}
+KNOWN |= {*WRITES, *GROUPS, *(f"{unit}_{verb}" for unit in GROUPS.values() for verb in ("commit", "wait"))}
 
 
 def explore(document: dict[str, Any], n: int, states: int = 50_000) -> frozenset[str] | None:
-    """What can go wrong with N = n, named as in ``pipeline_judge.explore``; None: there are more states."""
+    """What can go wrong with N = n, named as in ``pipeline_judge.explore``; None: more states, or unknown ops."""
+    if any(op["op"] not in KNOWN for role in document["roles"] for part in PARTS for op in role.get(part, [])):
+        return None
     cluster = Cluster(document, n)
     seen, queue = {cluster.start}, deque([cluster.start])
     while queue:
@@ -62,13 +69,13 @@ class Step:
     total: int = 0
     """Threads that meet at a named barrier."""
     bit: int = 0
-    """Of something that ends later: the copy, the mma, the arrival."""
+    """Of something that ends later: the copy, the read by an mma or a store, the arrival."""
     parts: list[Step] = field(default_factory=list)
     """One copy for each destination."""
     source: Step | None = None
     """What a copy reads in the CTA that starts it."""
     covers: int = 0
-    """The bits of the mmas that have ended when this has happened."""
+    """The bits of the reads that have ended when this has happened."""
 
 
 class Cluster:
@@ -95,7 +102,8 @@ class Cluster:
         self.counts = {at: start[at + 1] for (kind, *_), at in self.cells.items() if kind == "bar"}
         self.slots = [at for (kind, *_), at in self.cells.items() if kind == "buf"]
         self.later: list[Step] = []
-        self.mmas: list[Step] = []
+        self.reads: list[Step] = []
+        self.stored = 0  # bits of the stores that nothing waits for
         self.totals: Counter[tuple[int, int]] = Counter()
         self.written = {self._buffer_of(cta, op["buf"]) for cta, op in self._ever() if op["op"] in WRITES}
         self.programs = [
@@ -122,7 +130,7 @@ class Cluster:
         for cta in range(self.size):
             for role in self.document["roles"]:
                 if cta in role.get("ctas", range(self.size)):
-                    for op in [op for part in ("pre", "loop", "post") for op in role.get(part, []) if "buf" in op]:
+                    for op in [op for part in PARTS for op in role.get(part, []) if "buf" in op]:
                         yield from ((there, op) for there in self._destinations(op, cta))
 
     def _destinations(self, op: dict[str, Any], cta: int) -> list[int]:
@@ -136,15 +144,19 @@ class Cluster:
 
     def _program(self, cta: int, number: int, role: dict[str, Any], n: int) -> Iterator[Step]:
         place = self.cells["role", cta, number]
-        groups: list[int] = [0]  # bits of the mmas of each group; the last one is open
+        groups = {unit: [0] for unit in GROUPS.values()}  # bits of the reads of each group; the last one is open
+        waited = 0
         met: Counter[int] = Counter()
         for op, k in unrolled(role, n):
             kind = op["op"]
-            if kind == "mma_commit":
-                groups.append(0)
-            elif kind == "mma_wait":
-                kept = len(groups) - 1 - op.get("n", 0)
-                yield Step("cover", place, covers=sum(groups[: max(0, kept)]))
+            unit, _, verb = kind.rpartition("_")
+            if verb == "commit":
+                groups[unit].append(0)
+            elif unit in groups and verb == "wait":
+                kept = len(groups[unit]) - 1 - op.get("n", 0)
+                covers = sum(groups[unit][: max(0, kept)])
+                waited |= covers
+                yield Step("cover", place, covers=covers)
             elif kind == "proxy_fence":
                 yield Step("fence", place)
             elif kind.startswith("bar_"):
@@ -155,17 +167,18 @@ class Cluster:
                     yield Step("go", place, cell, nth)
             else:
                 yield from self._access(cta, place, op, k, groups)
+        self.stored |= sum(groups["bulk"]) & ~waited
 
     def _threads(self, cta: int, op: dict[str, Any]) -> int:
         meeting = [
             role["warps"]
             for role in self.document["roles"]
             if cta in role.get("ctas", range(self.size))
-            and any(other.get("id") == op["id"] for part in ("pre", "loop", "post") for other in role.get(part, []))
+            and any(other.get("id") == op["id"] for part in PARTS for other in role.get(part, []))
         ]
         return op.get("threads", WARP * sum(meeting))
 
-    def _access(self, cta: int, place: int, op: dict[str, Any], k: int, groups: list[int]) -> Iterator[Step]:
+    def _access(self, cta: int, place: int, op: dict[str, Any], k: int, groups: dict[str, list[int]]) -> Iterator[Step]:
         index, kind = op.get("idx_abs", k + op.get("off", 0)), op["op"]
         if index < 0 and kind != "wait":
             return
@@ -182,15 +195,15 @@ class Cluster:
                 yield from [Step("start", place, parts=[copy]) for copy in there]
         elif kind == "mma_arrive":
             for signal in there:
-                signal.bit, signal.covers = 1 << len(self.later), sum(groups)
+                signal.bit, signal.covers = 1 << len(self.later), sum(groups["mma"])
                 self.later.append(signal)
             yield Step("send", place, parts=there)
         else:
-            if kind == "mma":
-                (mma,) = there
-                mma.bit = 1 << len(self.mmas)
-                self.mmas.append(mma)
-                groups[-1] |= mma.bit
+            if kind in GROUPS:
+                (read,) = there
+                read.bit = 1 << len(self.reads)
+                self.reads.append(read)
+                groups[GROUPS[kind]][-1] |= read.bit
             yield from there
 
     def _place(self, step: Step, op: dict[str, Any], index: int, cta: int) -> Step:
@@ -247,7 +260,7 @@ class Cluster:
                     yield tuple(new)
         if waiting and not happened:
             self.kinds.add("deadlock")
-        if not waiting and state[self.copying]:
+        if not waiting and (state[self.copying] or self.stored):
             self.kinds.add("ub")
 
     def _passes(self, state: State, step: Step) -> bool:
@@ -278,7 +291,7 @@ class Cluster:
             return self._comes(new, step)
         elif step.what == "write":
             self._writes(new, step)
-        elif step.what in ("read", "mma"):
+        elif step.what in ("read", *GROUPS):
             self._reads(new, step)
         elif step.what in ("arrive", "expect", "arrive_tx"):
             return self._adds(new, step, 0, step.size) and (
@@ -322,7 +335,7 @@ class Cluster:
         return True
 
     def _writes(self, new: list[int], step: Step) -> None:
-        read = any(new[self.running] & mma.bit for mma in self.mmas if mma.slot == step.slot)
+        read = any(new[self.running] & one.bit for one in self.reads if one.slot == step.slot)
         others = [copy for copy in self.later if copy.what in COPIES and copy.slot == step.slot]
         copied = [copy.bit for copy in self.later if copy.source and copy.source.slot == step.slot]
         if any(new[self.copying] & bit for bit in copied):

@@ -1,13 +1,12 @@
-"""Small documents of clusters and named barriers: rings that are safe, drawn with up to two changes; known bugs."""
+"""Small documents of clusters and named barriers: rings that are safe, drawn with up to three changes; known bugs."""
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 from hypothesis import strategies as st
 
-from judges.pipeline_programs import arrive, document, op, role, wait
+from judges.pipeline_programs import arrive, document, op, role, unshared, wait
 
 Document = dict[str, Any]
 TILE = 64
@@ -87,10 +86,30 @@ def handed() -> Document:
     return document(1, {}, {"C": TILE}, roles)
 
 
+def stored(how: str = "named", writer: bool = True, reader: bool = False, stages: int = 1) -> Document:
+    """A role writes results and another stores them; the writer, the reader, both or nobody fences the proxies.
+
+    They hand a slot over at a named barrier, at an mbarrier, or at one where all CTAs of a cluster arrive.
+    """
+    to, far = ({"to": "all"}, {"cluster": 2}) if how == "cluster" else ({}, {})
+    fence, meet = op("proxy_fence"), op("bar_sync", id=1)
+    write = [op("write", buf="C"), *[fence] * writer]
+    store = [*[fence] * reader, op("tma_store", buf="C"), op("bulk_commit"), op("bulk_wait", n=0)]
+    if how == "named":
+        free = [meet] * (stages == 1)
+        roles = [role("write", [*write, meet, *free], warps=4), role("store", [meet, *store, *free], warps=1)]
+        return document(stages, {}, {"C": TILE}, roles)
+    roles = [role("write", [wait("empty", ph=-1), *write, arrive("full", **to)])]
+    roles.append(role("store", [wait("full"), *store, arrive("empty", **to)]))
+    count = far.get("cluster", 1)
+    return document(stages, {"full": count, "empty": count}, {"C": TILE}, roles) | far
+
+
 @st.composite
 def programs(draw: st.DrawFn) -> Document:
-    """One of the above, small, with no, one or two changes."""
-    kind = draw(st.sampled_from(("gemm", "gemm", "led", "led", "exchange", "exchange", "meeting", "handed")))
+    """One of the above, small, with up to three changes."""
+    kinds = ("gemm", "gemm", "led", "led", "exchange", "exchange", "meeting", "handed", "stored", "stored")
+    kind = draw(st.sampled_from(kinds))
     if kind == "gemm":
         made = gemm(1, 2, draw(st.sampled_from((1, 1, 2))), draw(st.booleans()))
     elif kind == "led":
@@ -99,10 +118,13 @@ def programs(draw: st.DrawFn) -> Document:
         made = exchange(draw(st.integers(1, 2)), draw(st.sampled_from((2, 2, 3))), draw(st.booleans()))
     elif kind == "meeting":
         made = meeting(draw(st.integers(1, 2)), draw(st.booleans()), draw(st.sampled_from((1, 1, 2))))
+    elif kind == "stored":
+        how = draw(st.sampled_from(("named", "mbarrier", "cluster")))
+        made = stored(how, draw(st.booleans()), draw(st.booleans()), draw(st.integers(1, 2)))
     else:
         made = handed()
-    made = copy.deepcopy(made)
-    for _ in range(draw(st.sampled_from((0, 1, 1, 2)))):
+    made = unshared(made)
+    for _ in range(draw(st.sampled_from((0, 1, 1, 2, 2, 3)))):
         change(draw, made)
     return made
 
@@ -116,31 +138,36 @@ def change(draw: st.DrawFn, made: Document) -> None:
     place = draw(st.integers(0, len(ops) - 1))
     one, size = ops[place], made.get("cluster", 1)
     some = st.lists(st.integers(0, size - 1), min_size=1, max_size=size, unique=True)
-    what = draw(
-        st.sampled_from(("drop", "swap", "turn", "ranks", "own", "off", "ph", "bytes", "count", "threads", "kind"))
-    )
+    able = ["drop", "swap", "fence"] + ["ranks", "own"] * ("to" in one or "multicast" in one)
+    able += ["off", "ph"] * ("bar" in one) + ["bytes"] * ("bytes" in one) + ["turn"] * ("src" in one)
+    able += ["threads", "kind"] * ("id" in one) + ["count"] * bool(made["barriers"]) + ["n"] * (one.get("n") == 0)
+    what = draw(st.sampled_from(able))
     if what == "drop":
         del ops[place]
     elif what == "swap":
         ops[place : place + 2] = reversed(ops[place : place + 2])
-    elif what == "ranks" and ("to" in one or "multicast" in one):
+    elif what == "fence":
+        ops.insert(place, op("proxy_fence"))
+    elif what == "n":
+        one["n"] = 1
+    elif what == "ranks":
         each = draw(st.booleans())
         key = "to" if "to" in one else "multicast"
         one[key] = draw(st.lists(some, min_size=size, max_size=size)) if each else draw(some)
     elif what == "own":
         one.pop("to", one.pop("multicast", None))
-    elif what in ("off", "ph") and "bar" in one:
+    elif what in ("off", "ph"):
         one[what] = one.get(what, 0) + draw(st.sampled_from((-1, 1)))
-    elif what == "bytes" and "bytes" in one:
+    elif what == "bytes":
         one["bytes"] = draw(st.sampled_from((TILE // 2, TILE, 2 * TILE)))
-    elif what == "turn" and "src" in one:
+    elif what == "turn":
         one["src"], one["buf"] = one["buf"], one["src"]
-    elif what == "count" and made["barriers"]:
+    elif what == "count":
         barrier = made["barriers"][draw(st.sampled_from(sorted(made["barriers"])))]
         barrier["count"] = draw(st.integers(1, 3))
-    elif what == "threads" and "id" in one:
+    elif what == "threads":
         threads = draw(st.sampled_from((64, 96, 160, 192)))
         for other in [other for ops in parts for other in ops if other.get("id") == one["id"]]:
             other["threads"] = threads
-    elif what == "kind" and "id" in one:
+    elif what == "kind":
         one["op"] = draw(st.sampled_from(("bar_sync", "bar_arrive")))

@@ -6,6 +6,7 @@ loops are run, and an event has the slot and the parity that the text computes.
 
 from __future__ import annotations
 
+import functools
 import re
 from math import prod
 from typing import Any
@@ -185,6 +186,13 @@ class Run:
             self.note("read" if name == "local_load" else "write", given[0 if name == "local_load" else 1])
 
 
+@functools.cache
+def _ring(name: str) -> tuple[str, int | None]:
+    """Return the kernel's name of a ring, and the slot if the ring is one slot of it."""
+    fixed = re.match(r"(.*?)\[(\d+)\](?:, line \d+)?$", name)
+    return (fixed[1], int(fixed[2])) if fixed else (name.split(", line ")[0], None)
+
+
 def written_out(document: dict[str, Any], name: str, trips: int) -> Events:
     """Return what a role of a pipeline document does for N = ``trips``, in the same form."""
     role = next(entry for entry in document["roles"] if entry["name"] == name)
@@ -209,9 +217,8 @@ def written_out(document: dict[str, Any], name: str, trips: int) -> Events:
             continue
         places: list[Any] = []
         for ring in [op[key] for key in ("buf", "bar") if key in op]:
-            fixed = re.match(r"(.*?)\[(\d+)\](?:, line \d+)?$", ring)
-            bare = ring.split(", line ")[0]
-            places += [fixed[1], int(fixed[2])] if fixed else [bare, index % slots[ring]]
+            bare, slot = _ring(ring)
+            places += [bare, index % slots[ring] if slot is None else slot]
         more: list[Any] = []
         if op["op"] == "wait":
             more = [(index // slots[op["bar"]] + op.get("ph", 0)) % 2]

@@ -215,6 +215,7 @@ class Block:
 
     def _step(self, number: int, op: dict[str, Any], k: int, before: int) -> Step | None:
         """`before` iterations came before the counter last started again; what a slot holds is told apart by both."""
+        before = 0 if "idx_abs" in op else before  # which no counter has a part in
         step = Step(op["op"], number)
         step.index = index = op["idx_abs"] if "idx_abs" in op else k + op.get("off", 0)
         if index < 0 and step.op != "wait" and ("bar" in op or "buf" in op):

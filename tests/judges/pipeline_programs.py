@@ -272,6 +272,30 @@ def fused(rng: random.Random) -> Document:
     return document(stages, {"full": 1, "empty": 1}, buffers, [produce, consume])
 
 
+def stored(rng: random.Random) -> Document:
+    """A role writes results and another stores them; the writer, the reader or both fence the proxies."""
+    writer, reader = rng.choice(((1, 0), (0, 1), (1, 1)))
+    write = [wait("empty", ph=-1), op("write", buf="A"), *[FENCE] * writer, arrive("full")]
+    store = [wait("full"), *[FENCE] * reader, *STORE, op("bulk_wait", n=0), arrive("empty")]
+    return plain(rng.randint(1, 3), write, store)
+
+
+def around(rng: random.Random) -> Document:
+    """A slot is written before a loop and stored behind it, by one role or two; a fence is before, in or behind it."""
+    place = rng.choice(("pre", "loop", "loop", "post", "store"))
+    fences = {name: [FENCE] * (name == place or rng.random() < 0.2) for name in ("pre", "loop", "post", "store")}
+    pre = [op("write", buf="C", idx_abs=0), *fences["pre"]]
+    loop = [*fences["loop"], *rng.choice(([], [op("read", buf="C", idx_abs=0)]))]
+    store = [*fences["store"], op("tma_store", buf="C", idx_abs=0), op("bulk_commit"), op("bulk_wait", n=0)]
+    if rng.random() < 0.5:
+        roles = [role("all", loop, pre=pre, post=[*fences["post"], *store])]
+    else:
+        roles = [role("write", loop, pre=pre, post=[*fences["post"], op("arrive", bar="done", idx_abs=0)])]
+        roles.append(role("store", [], post=[op("wait", bar="done", idx_abs=0), *store]))
+    least, slots = rng.randint(place == "loop", 2), rng.randint(1, 2)
+    return document(slots, {"done": {"count": 1, "slots": 1}}, {"C": BYTES}, roles, f"N >= {least}")
+
+
 def led(rng: random.Random) -> Document:
     """Consumers meet at a barrier of their own before the first of them releases the slot for all."""
     consumers = rng.choice((2, 2, 3))
@@ -561,7 +585,8 @@ def _any_op(rng: random.Random) -> Op:
 FAMILIES: tuple[Callable[[random.Random], Document], ...] = (
     ring, ring, prefetch, release_previous, free_at_first, generic_producer, epilogue, chained, two_producers,
     expected_elsewhere, first_before_loop, last_behind_loop, warps, fused, led, relayed, relayed,
-    in_turn, straight, committed, copied, accumulated, accumulated, tiles, rescaled, two_products, weighted, weighted,
+    in_turn, stored, around, straight, committed, copied, accumulated, accumulated, tiles, rescaled, two_products,
+    weighted, weighted,
 )  # fmt: skip
 
 
@@ -843,6 +868,7 @@ def _two_loads(expected_bytes: int) -> Document:
 
 WRITE = [wait("empty", ph=-1), op("write", buf="A"), op("proxy_fence"), arrive("full")]
 EXPECT = op("expect", bar="full", bytes=BYTES)
+FENCE = op("proxy_fence")
 STORE = [op("tma_store", buf="A"), op("bulk_commit")]
 FREE = [arrive("empty", off=slot) for slot in range(2)]
 
@@ -854,6 +880,23 @@ def _staged(waited: int | None, at_end: bool = True, fence: bool = True, stages:
     loop = [*before, op("write", buf="C"), *fenced, op("tma_store", buf="C"), op("bulk_commit")]
     post = [op("bulk_wait", n=0)] if at_end else None
     return document(stages, {}, {"C": BYTES}, [role("all", loop, post=post)])
+
+
+def _around(trips: str, guard: dict[str, int] | None = None) -> Document:
+    """A slot is written before a loop and stored behind it, with a fence in the loop."""
+    store = [op("tma_store", buf="C", idx_abs=0), op("bulk_commit"), op("bulk_wait", n=0)]
+    all_ = role("all", [op("proxy_fence", guard=guard)], pre=[op("write", buf="C", idx_abs=0)], post=store)
+    return document(1, {}, {"C": BYTES}, [all_], trips)
+
+
+def _around_phases(trips: str) -> Document:
+    """The same, stored by another role, to which only the last phase of a barrier says that it may."""
+    made = _around(trips)
+    write, store = made["roles"][0], role("store", [wait("done"), arrive("seen")])
+    store["post"], write["post"] = [wait("done"), *write["post"]], [wait("seen", off=-1), arrive("done")]
+    write["loop"] += [wait("done"), arrive("seen")]
+    lead = role("lead", [arrive("done"), wait("seen")])
+    return document(1, {"done": 1, "seen": 2}, made["buffers"], [write, store, lead], trips)
 
 
 COMMITTED = [wait("full"), MMA[0], op("mma_arrive", bar="empty")]
@@ -935,6 +978,13 @@ LABELLED: list[dict[str, Any]] = [
          plain(produce=[*WRITE[:2], WRITE[3]],
                consume=[wait("full"), op("proxy_fence"), *MMA, arrive("empty")]), "safe"),
     case("a generic write under a store", "B12", _staged(1, fence=False), "race"),
+    case("a fence in every iteration of at least one", "", _around("N >= 1"), "safe"),
+    case("a fence in every iteration of a loop that may not run", "B12", _around("N >= 0"), "race"),
+    case("a fence in every iteration but the first", "", _around("N >= 2", {"from": 1}), "safe"),
+    case("a fence in every iteration but the last", "", _around("N >= 2", {"until": 1}), "safe"),
+    case("a fence in every iteration of at least one, behind phases that go on", "", _around_phases("N >= 1"), "safe"),
+    case("a fence in every iteration of maybe none, behind phases that go on", "B12",
+         _around_phases("N >= 0"), "race"),
     case("a refill behind generic reads and a fence", "",
          plain(consume=[wait("full"), *READ, arrive("empty")]), "safe"),
     case("a refill behind generic reads", "B12",
@@ -978,6 +1028,16 @@ LABELLED: list[dict[str, Any]] = [
          _block_barrier(3), "deadlock", "flashinfer-ai/flashinfer#2996"),
     case("a barrier of the two roles that meet", "", _block_barrier(2), "safe"),
     case("a named barrier both sides wait for", "", _empty_work(True), "safe"),
+    case("a release behind the loop that nobody waits for", "", plain(consumer={"post": [arrive("empty")]}), "safe"),
+    case("an arrival behind the loop at a slot whose first phase nobody completes", "",
+         document(4, {"a": 2}, {}, [role("one", [], post=[arrive("a")])]), "ub"),
+    case("arrivals that nobody waits for", "", document(2, {"a": 1}, {}, [role("one", [arrive("a")])]), "safe"),
+    case("arrivals of two roles in step that nobody waits for", "",
+         document(1, {"a": 2, "b": 1, "c": 1}, {}, [role("one", [arrive("a"), arrive("b"), wait("c")]),
+                                                    role("two", [wait("b"), arrive("a"), arrive("c")])]), "safe"),
+    case("arrivals of two roles that nobody waits for, one of them early", "",
+         document(1, {"a": 2, "b": 1, "c": 1}, {}, [role("one", [arrive("a"), arrive("b"), wait("c")]),
+                                                    role("two", [wait("b"), arrive("c"), arrive("a")])]), "ub"),
     case("an arrival without a wait on an empty path", "B20", _empty_work(False), "ub deadlock",
          "vllm-project/vllm#26026"),
 ]  # fmt: skip

@@ -144,11 +144,11 @@ class Watch:
 
     def __init__(self, wanted: set[CodeType]) -> None:
         self.called: set[CodeType] = set()
-        self.wanted = wanted
+        self.wanted = {id(code) for code in wanted}  # code is compared by all that it holds
         self.judges = str(ROOT / "benchmarks")
 
     def __call__(self, frame: FrameType, event: str, _: object) -> None:
-        if event != "call" or frame.f_code not in self.wanted:
+        if event != "call" or id(frame.f_code) not in self.wanted:
             return
         back = frame.f_back
         while back is not None and (
@@ -157,7 +157,7 @@ class Watch:
             back = back.f_back
         if back is not None and back.f_code.co_filename.startswith(self.judges):
             self.called.add(frame.f_code)
-            self.wanted.discard(frame.f_code)
+            self.wanted.discard(id(frame.f_code))
 
 
 SIGNS = {"__call__": "(", "__getitem__": "[", "__matmul__": "@", "__mul__": "*", "__invert__": "~", "__and__": "&"}

@@ -392,7 +392,7 @@ def test_other_arithmetic_is_refused_or_followed(seed: int) -> None:
         likely = [*range(trips, least - 1, -1), *range(trips, trips + 9)]
         likely += [many * trips + more for many in (64, 32, 21, 22) for more in range(-3, 70)]
         fits = (
-            all(one == two for one, two in [compared(run, document, role["name"], n) for role in document["roles"]])
+            all(one == two for one, two in (compared(run, document, role["name"], n) for role in document["roles"]))
             for n in likely
         )
         assert any(fits), trips

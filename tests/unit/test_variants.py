@@ -9,6 +9,7 @@ import os
 import re
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -188,14 +189,20 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("sizes", "because"), WRONG)
-def test_wrong_sizes_are_named(sizes: dict[str, Any], because: str) -> None:
+@pytest.fixture(scope="module")
+def unpicked() -> Iterator[Variants]:
+    """Variants of which none is picked: wrong sizes change nothing."""
     with variants() as some:
-        for _ in range(2):
-            with pytest.raises(MalformedError, match=because):
-                some.pick(sizes)
-            some.finish()
-        assert some.report().picks == 0
+        yield some
+
+
+@pytest.mark.parametrize(("sizes", "because"), WRONG)
+def test_wrong_sizes_are_named(unpicked: Variants, sizes: dict[str, Any], because: str) -> None:
+    for _ in range(2):
+        with pytest.raises(MalformedError, match=because):
+            unpicked.pick(sizes)
+        unpicked.finish()
+    assert unpicked.report().picks == 0
 
 
 def test_wrong_arguments_are_named(tmp_path: Path) -> None:

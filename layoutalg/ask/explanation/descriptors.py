@@ -61,4 +61,5 @@ def matrix_facts(found: wgmma.MatrixDescriptor | tcgen05.MatrixDescriptor, _targ
     yield said("matrix", f"{found.encode():#018x} of {kind}", {"encoded": f"{found.encode():#018x}", "of": kind})
     for entry in fields(found):
         value = getattr(found, entry.name)
-        yield Fact(entry.name, (str(value),), value)
+        field = f" (field {value >> 4:#x})" if entry.name.endswith("_bytes") else ""
+        yield Fact(entry.name, (f"{value}{field}",), value)
