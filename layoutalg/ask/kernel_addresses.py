@@ -1,8 +1,9 @@
-"""Follow integers and pointers of a kernel in TTGIR: the address of every element, affine in its place in the tensor.
+"""Follow integers, pointers and masks of a kernel in TTGIR: the address of every element, affine in its place.
 
 Mathematically: a tensor is followed as ``base + sum(stride[d] * coordinate[d])``, where base and strides are numbers,
 or known modulo a number. What is not of this form is a reason in words, with the line where the form is lost. Pointers
-count bytes. Integers are taken not to overflow, as Triton takes them for its own vectors.
+count bytes. Integers are taken not to overflow, as Triton takes them for its own vectors. A mask is followed as the
+runs in which it is equal.
 
 References: Triton 3.9.0, ``AxisInfo``; ``tt.divisibility`` of a pointer is in bytes.
 """
@@ -10,7 +11,7 @@ References: Triton 3.9.0, ``AxisInfo``; ``tt.divisibility`` of a pointer is in b
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd
 from typing import Final, TypeAlias
 
@@ -93,6 +94,22 @@ class Affine:
         return Affine(self.base + other.base * scale, strides, _both(self, other))
 
 
+@dataclass(frozen=True, slots=True)
+class Mask(Affine):
+    """Truth values: equal in ``strides[d]`` elements from every multiple of it along dimension d, where 0 means all."""
+
+    @staticmethod
+    def negative(difference: Affine) -> Mask:
+        """Return where a difference is below 0; with a positive stride it changes once, at a multiple of a run."""
+        runs = []
+        for dim, stride in enumerate(difference.strides):
+            others = [other.factor for place, other in enumerate(difference.strides) if place != dim]
+            whole, step = gcd(difference.base.factor, *others), stride.value or 0
+            run = whole // step if step > 0 and whole % step == 0 else 1
+            runs.append(stride if stride == ZERO else Number.of(run))
+        return Mask(ZERO, tuple(runs))
+
+
 Value: TypeAlias = "Affine | str"
 """A value, or why it is not followed."""
 
@@ -107,6 +124,8 @@ class Addresses:
     def __init__(self, function: Operation, types: Types) -> None:
         self.types = types
         self.operands: dict[Operation, tuple[Value, ...]] = {}
+        self.trips: dict[Operation, int | None] = {}
+        """Of each loop; None where the bounds are not constant."""
         scope: dict[str, Value] = {}
         for name, kind in function.regions[0].arguments if function.regions else ():
             if _INTEGER.match(kind) or kind.startswith("!tt.ptr"):
@@ -160,7 +179,8 @@ class Addresses:
         names = [name.strip() for name, _, _ in pairs]
         lost = f"line {one.line}: what the loop carries is not followed"
         carried: list[Value] = [scope.get(value.strip(), lost) if depth < NESTED else lost for _, _, value in pairs]
-        first, step = (scope.get(found[place]) for place in (2, 4))
+        first, end, step = (scope.get(found[place]) for place in (2, 3, 4))
+        self.trips[one] = _trips(first, end, step)
         known = isinstance(first, Affine) and isinstance(step, Affine) and not first.strides and not step.strides
         start = first.base.joined(first.base + step.base) if known else Number()  # type: ignore[union-attr]
         counter: Value = Affine(Number(start.rest, start.divisor, frozenset([found[1]])))
@@ -184,6 +204,8 @@ class Addresses:
             number = re.match(r"(?:dense<(-?\d{1,20})>|(-?\d{1,20})(?![\d.]))", one.head)
             if number and ("xi" in one.types or _INTEGER.match(one.types)):
                 found = Affine(Number.of(int(number[1] or number[2])), (ZERO,) * rank)
+            elif one.head.startswith(("dense<true>", "dense<false>")):
+                found = Mask(ZERO, (ZERO,) * rank)
         elif one.name == "tt.make_range" and (start := one.attribute("start")) is not None:
             found = Affine(Number.of(start), (Number.of(1),))
         elif lost is None and known:
@@ -205,15 +227,22 @@ class Addresses:
         if one.name == "tt.splat":
             return Affine(first.base, (ZERO,) * rank, first.assumed)
         if one.name == "tt.expand_dims" and (axis := one.attribute("axis")) is not None and axis >= 0:
-            return Affine(first.base, (*first.strides[:axis], ZERO, *first.strides[axis:]), first.assumed)
+            return replace(first, strides=(*first.strides[:axis], ZERO, *first.strides[axis:]))
         if one.name == "tt.broadcast":
             pairs = zip(first.strides, shape, strict=False)
-            kept = tuple([ZERO if extent == 1 else stride for stride, extent in pairs])
-            return Affine(first.base, kept, first.assumed)
+            return replace(first, strides=tuple([ZERO if extent == 1 else stride for stride, extent in pairs]))
         if one.name == "tt.make_tensor_ptr":
             return self._block(one, first)
         if second is None or len(first.strides) != len(second.strides) or len(known) > 2:
             return None
+        masks = [value for value in (first, second) if value.uniform or isinstance(value, Mask)]
+        if one.name in ("arith.andi", "arith.ori") and len(masks) == 2 and "i1" in one.types:
+            runs = [gcd(*[run.factor for run in two]) for two in zip(first.strides, second.strides, strict=True)]
+            return Mask(ZERO, tuple(map(Number.of, runs)))
+        if isinstance(first, Mask) or isinstance(second, Mask):
+            return None
+        if one.name == "arith.cmpi" and first.strides:
+            return _compared(one.head.partition(",")[0].strip()[1:], first, second)
         if one.name == "tt.addptr":
             bits = POINTER.search(one.types)
             return first.plus(second, Number.of(int(bits[1]) // 8)) if bits and int(bits[1]) >= 8 else None
@@ -244,6 +273,21 @@ class Addresses:
         for stride, offset in zip(*numbers[1:], strict=True):
             at += stride * offset * size
         return Affine(at, tuple([stride * size for stride in numbers[1]]), base.assumed)
+
+
+def _compared(order: str, first: Affine, second: Affine) -> Value:
+    """Return what is known of a comparison: of one for an order, where a difference is below 0."""
+    if order not in ("lt", "ge", "gt", "le"):
+        return Mask(ZERO, tuple([ZERO if first.uniform and second.uniform else Number.of(1) for _ in first.strides]))
+    less, more = (first, second) if order in ("lt", "ge") else (second, first)
+    return Mask.negative(less.plus(more, Number.of(-1)))
+
+
+def _trips(first: Value | None, end: Value | None, step: Value | None) -> int | None:
+    """Return the trips of a loop with constant bounds."""
+    known = [value.base.value for value in (first, end, step) if isinstance(value, Affine) and not value.strides]
+    begin, stop, by = known if len(known) == 3 else (None, None, None)
+    return None if begin is None or stop is None or not by or by < 0 else max(0, -(-(stop - begin) // by))
 
 
 def _joined(one: Value, other: Value, line: int) -> Value:

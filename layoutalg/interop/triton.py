@@ -11,6 +11,7 @@ References: Triton 3.9.0 (``LinearLayout`` bindings, ``LinearEncodingAttr``, Glu
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from layoutalg.f2 import LinearLayout
@@ -135,7 +136,7 @@ def report(compiled: Any, target: str = "sm_90a") -> Explanation:
     """Explain a compiled kernel line by line: coalescing, bank conflicts, conversions, matrix operands, TMA copies.
 
     Args:
-        compiled: A compiled kernel of Triton (anything whose ``asm["ttgir"]`` is text), or the text.
+        compiled: A compiled kernel of Triton (anything whose ``asm["ttgir"]`` is text), the text, or a file's path.
         target: The target if neither the module nor ``compiled.metadata.target`` names one that is known.
 
     Raises: MalformedError: LA710, LA972. BudgetError: LA001.
@@ -152,12 +153,15 @@ def report(compiled: Any, target: str = "sm_90a") -> Explanation:
         ...     tt.return
         ...   }
         ... }'''
-        >>> print(report(text))
+        >>> print(report(text))  # doctest: +ELLIPSIS
         kernel          copy on sm_90a (cuda:90, 4 warps of 32)
         line 7          tt.load %3: tensor<512x!tt.ptr<f32>, #b>
                           4 x ld.global.v4.b32: 64 sectors of 32 bytes in 16 lines, the fewest
                           assumed: the first element is at a multiple of 128 bytes; known: a multiple of 16
-        most costly     no line above its least cost
+        unit            cycles of a multiprocessor for one execution by a block, latencies of memory apart
+        ...
+        most costly     line 7: 34.8 cycles, tt.load %3
+        most to gain    no line above its least cost
         not explained   no operation
         passed over     4 operations whose cost does not depend on a layout
     """
@@ -167,8 +171,10 @@ def report(compiled: Any, target: str = "sm_90a") -> Explanation:
     lookup(target)
     asm = getattr(compiled, "asm", None)
     text = asm.get("ttgir") if isinstance(asm, Mapping) else compiled
+    if isinstance(compiled, Path) and compiled.is_file():
+        text = compiled.read_text(encoding="utf-8", errors="replace")
     if not isinstance(text, str) or not is_kernel(text):
-        fail("compiled", "must have asm['ttgir'], or be text, with a tt.func", text)
+        fail("compiled", "must have asm['ttgir'], or be text or the path of a file, with a tt.func", text)
     ran = getattr(getattr(compiled, "metadata", None), "target", None)
     named = target_named(getattr(ran, "backend", None), getattr(ran, "arch", None))
     return explain(text, target=named or target)

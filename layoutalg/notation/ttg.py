@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.text import Grammar, Tokens
-from layoutalg.notation.triton import CODE, SHARED_AXES, THREAD_AXES, WHAT, fail, sizes_of, tensor_layout
+from layoutalg.notation.triton import CODE, SHARED_AXES, THREAD_AXES, WHAT, fail, sizes_of, smallest, tensor_layout
 from layoutalg.targets.layouts import amd, nvidia
 from layoutalg.targets.layouts.blocked import blocked, blocked_operand, cluster_bases, slice_of
 from layoutalg.targets.layouts.padding import PaddedShared, padded_shared
@@ -277,7 +277,9 @@ def _slice(found: Attribute, shape: Any) -> LinearLayout:
     extents = list(sizes_of(shape))
     if type(dim) is not int or not 0 <= dim <= len(extents):
         fail("dim", f"must be in 0..{len(extents)} for a tensor of {len(extents)} dimensions", dim)
-    whole = build(parent, [*extents[:dim], 1, *extents[dim:]])
+    own = "linear" in parent.kind  # basis vectors have sizes of their own, other kinds fit any
+    removed = smallest(list(parent.entries.items()), len(extents) + 1)[dim] if own else 1
+    whole = build(parent, [*extents[:dim], removed, *extents[dim:]])
     if not isinstance(whole, LinearLayout):
         fail("parent", "must be a distributed layout", parent.kind)
     return slice_of(whole, dim)

@@ -14,7 +14,10 @@ _HEAD = b"""#b = #ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [4, 8], 
 #c = #ttg.blocked<{sizePerThread = [4, 1], threadsPerWarp = [8, 4], warpsPerCTA = [1, 1], order = [0, 1]}>
 #s = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [1, 0]}>
 #mem = #ttg.shared_memory
-module attributes {ttg.target = "cuda:90"} {
+#t = #ttng.tensor_memory_encoding<blockM = 128, blockN = 32, colStride = 1>
+#l = #ttg.linear<{register = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], \
+[16, 0]], warp = [[32, 0], [64, 0]], block = []}>
+module attributes {ttg.target = "cuda:100"} {
 tt.func @f(%p: !tt.ptr<f16> {tt.divisibility = 16 : i32}, %n: i32) {
 %c = arith.constant 8 : i32
 %0 = tt.make_range {end = 32 : i32, start = 0 : i32} : tensor<32xi32, #ttg.slice<{dim = 0, parent = #b}>>
@@ -37,6 +40,14 @@ _LINES = (
     b"%5 = tt.dot %4, %3, %2 : tensor<8x32xf16, #b> * tensor<32x8xf16, #b> -> tensor<8x8xf32, #b>",
     b"%5 = scf.for %i = %c to %n step %c iter_args(%q = %4) -> (tensor<8x32x!tt.ptr<f16>, #b>) : i32 {\n"
     b"%6 = tt.load %q : tensor<8x32x!tt.ptr<f16>, #b>\nscf.yield %q : i32\n}",
+    b"%5 = tt.atomic_rmw fadd, acq_rel, gpu, %4, %3, %2 : (tensor<8x32x!tt.ptr<f16>, #b>, tensor<8x32xf16, #b>)",
+    b'%5 = "tt.scan"(%4) <{axis = 1 : i32, reverse = false}> ({\n}) : (tensor<8x32xf32, #b>) -> tensor<8x32xf32, #b>',
+    b"%5 = tt.histogram %2 : tensor<8x32xi32, #b> -> tensor<64xi32, #ttg.slice<{dim = 1, parent = #b}>>",
+    b"%5 = arith.cmpi slt, %2, %2 : tensor<8x32xi32, #b>\n%6 = tt.load %4, %5 : tensor<8x32x!tt.ptr<f16>, #b>",
+    b"ttng.async_tma_gather %p[%2, %n] %3, %4, %m : !tt.tensordesc<1x32xf16, #s>, !ttg.memdesc<8x32xf16, #s, #mem>",
+    b"ttng.async_tma_reduce add, %p[%n, %n] %3 : !tt.tensordesc<8x32xf16, #s>, !ttg.memdesc<8x32xf16, #s, #mem>",
+    b"%5 = ttng.tmem_load %3 : !ttg.memdesc<128x32xf32, #t, #ttng.tensor_memory> -> tensor<128x32xf32, #l>",
+    b"%5 = amdg.buffer_load %p[%2], %m, %3 : !tt.ptr<f16> -> tensor<8x32xf16, #b>",
     b"%5 = tt.make_tensor_ptr %p, [%n, %n], [%n, %c], [%c, %c] {order = array<i32: 1, 0>} : <tensor<8x32xf16, #b>>\n"
     b"%6 = tt.load %5 : !tt.ptr<tensor<8x32xf16, #b>>",
 )

@@ -14,6 +14,7 @@ os.environ["TRITON_DISABLE_LINE_INFO"] = "1"
 
 import gluon_kernels
 import triton_kernels
+from explained import kernels
 from triton._C.libtriton import ir
 from triton.backends.compiler import GPUTarget
 from triton.compiler.compiler import ASTSource, make_backend
@@ -64,6 +65,16 @@ for _suffix, _special in (("", False), ("_specialized", True)):
     _add(f"attention{_suffix}", triton_kernels.attention, ATTENTION, _constants, _targets, num_stages=3)
 _add("copy_tma", triton_kernels.copy, {"a": _tile(128, 64), "c": _tile(128, 64), "rows": "i32"}, {"BM": 128, "BN": 64})
 gluon_kernels.register(TEXTS, _gluon)
+_FLOATS = {"x": "*fp32", "y": "*fp32"}
+for _name, _kernel, _signature, _constants, _target in (
+    ("normalized", kernels.normalized, {**_FLOATS, "w": "*fp32", "stride": "i32", "n": "i32"}, {"R": 4, "B": 512}, 90),
+    ("updated", kernels.updated, {"x": "*fp16", "y": "*fp16", "v": "*i32", "n": "i32"}, {"B": 1024}, 90),
+    ("summed", kernels.summed, _FLOATS, {"R": 16, "B": 128}, 90),
+    ("rows", kernels.rows, {"x": "*fp16", "i": "*i32", "y": "*fp16", "M": "i32"}, {"B": 32, "D": 64}, 100),
+    ("added", kernels.added, {**_FLOATS, "M": "i32", "N": "i32"}, {"B": 64, "D": 32}, 90),
+    ("softmax", kernels.softmax, {**_FLOATS, "h": "*fp16", "stride": "i32", "n": "i32"}, {"B": 2048}, "gfx942"),
+):
+    TEXTS[f"explained/{_name}"] = (_kernel, _signature, _constants, _target, {"divisible": ("n", "stride")})
 
 
 def compiled(name):
@@ -71,11 +82,15 @@ def compiled(name):
     kernel, signature, constants, arch, options = TEXTS[name]
     source_of = GluonASTSource if name.startswith("gluon") else ASTSource
     signature = signature | dict.fromkeys(constants, "constexpr")
+    options = dict(options)
+    divisible = options.pop("divisible", ())
     attributes = {
-        (place,): [["tt.divisibility", 16]] for place, kind in enumerate(signature.values()) if kind[0] == "*"
+        (place,): [["tt.divisibility", 16]]
+        for place, (argument, kind) in enumerate(signature.items())
+        if kind[0] == "*" or argument in divisible
     }
     source = source_of(kernel, signature, constants, attributes)
-    target = GPUTarget("cuda", arch, 32)
+    target = GPUTarget("hip", arch, 64) if isinstance(arch, str) else GPUTarget("cuda", arch, 32)
     backend = make_backend(target)
     options = backend.parse_options({**options, **source.parse_options()})
     context = ir.context()
