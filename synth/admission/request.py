@@ -82,10 +82,7 @@ class Request:
 
     def only(self, *known: str) -> None:
         """Raise MalformedError for options that the consumer does not accept."""
-        for name in self.options:
-            if name not in known:
-                rule = f"must be among {', '.join(known)}" if known else "must be empty"
-                raise CHECK.malformed("options", f"{rule} for {self.consumer}", name)
+        CHECK.options(self.options, known, request_of, f" for {self.consumer}")
         for name in ("lanes", "warps"):
             if self.options.get(name) is not None and self.options.get("registers") is None:
                 raise CHECK.malformed(name, "must be given together with registers", self.options[name])
