@@ -85,11 +85,8 @@ def test_types_targets_and_names():
 
 
 @pytest.mark.parametrize("name", ["m16n8k16.f32.bf16", "m16n8k8.f32.tf32", "m16n8k32.s32.s8"])
-)
 @pytest.mark.parametrize("operand", ["A", "B"])
-@pytest.mark.parametrize(
-    "layout", ["(64,64):(64,1)", "(64,64):(80,1)", "(64,64):(1,64)", "(64,64):(65,1)"]
-)
+@pytest.mark.parametrize("layout", ["(64,64):(64,1)", "(64,64):(80,1)", "(64,64):(1,64)", "(64,64):(65,1)"])
 def test_a_tile_in_shared_memory_is_read_into_registers_first(name, operand, layout):
     """The repair names the instruction, which moves each element to the registers of a tiling that is then taken."""
     dtype = mma_type(name, operand)
