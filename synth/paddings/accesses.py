@@ -24,7 +24,6 @@ from layoutalg.proofs.padding import CHECK, CellAccess
 from layoutalg.proofs.register_map import bit_addresses
 from layoutalg.proofs.swizzling import TileAccess, instruction_name, widths
 from layoutalg.synth.named_accesses import (
-    OPERANDS,
     PATTERNS,
     Named,
     countable,
@@ -66,7 +65,7 @@ def read_accesses(
         if not able:
             require(said, targets, "accesses")
         usable = [targets[place] for place in able]
-        if said.name in OPERANDS or _by_lanes(said, shape, element_bits, usable):
+        if said.is_operand or _by_lanes(said, shape, element_bits, usable):
             layout = named(said, _powers(said.name, shape), element_bits, usable[0])
             taken = _registers((layout, said.direction), shape, element_bits, usable, said.bits)
             found.append(Asked(replace(taken.access, name=str(said)), able))
