@@ -94,6 +94,8 @@ JOBS = {
                  ("banks_dev", "matrix_banks_dev"), 600, {"cases": 60}),
     "transactions": Job("sectors and requests of single accesses to global memory by the counters of ncu",
                         "device_transactions", ("transactions_dev",), 200, {"cases": 60}),
+    "reports": Job("sectors and wavefronts of whole Triton kernels by the counters of ncu", "device_reports",
+                   ("reports_dev",), 240),
     "forms": Job("sparse mma.sync, accesses of every width, cp.async, bulk copies, multicast, reductions",
                  "device_forms", ("forms_dev", "sparse_dev"), 600,
                  {"plans": 12, "only": ["sparse", "moves", "copies", "bulk", "multicast", "reductions"]}),

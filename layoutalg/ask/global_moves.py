@@ -42,17 +42,18 @@ Origin: TypeAlias = "Sequence[int | tuple[int, int]] | None"
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question: arguments as for ``layoutalg.transactions``."""
+    """A question: arguments as for ``layoutalg.transactions``, and the elements from the base to the tensor's first."""
 
     registers: Any
     tensor: Any
     instruction: str | None
     target: str
-    element_bits: int | str | None
-    origin: Any
-    tile: Any
-    lanes: Any
-    warps: Any
+    element_bits: int | str | None = None
+    origin: Any = None
+    tile: Any = None
+    lanes: Any = None
+    warps: Any = None
+    first: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ def placed(asked: Asked) -> Placed:
     )
     if reach * bits >= REACH:
         raise CHECK.malformed("tensor", f"must have elements within {REACH // 8} bytes of its base", reach * bits // 8)
-    starts, inside = np.zeros_like(parts[0]), np.ones(parts[0].shape, dtype=bool)
+    starts, inside = np.full_like(parts[0], asked.first), np.ones(parts[0].shape, dtype=bool)
     for part, at, modulus, extent, stride in zip(parts, origin, moduli, source.shape, source.strides, strict=True):
         starts = starts + (part + at) * stride
         if not modulus:

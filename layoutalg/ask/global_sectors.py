@@ -273,10 +273,14 @@ touches its own sector, 8 of 32 bytes used
     lookup(arch)
     if instruction is not None:
         CHECK.kind(instruction, str, "instruction")
-    return _report(Asked(registers, tensor, instruction, arch, element_bits, origin, tile, lanes, warps))
+    return report_of(Asked(registers, tensor, instruction, arch, element_bits, origin, tile, lanes, warps))
 
 
-def _report(asked: Asked) -> TransactionReport:
+def report_of(asked: Asked) -> TransactionReport:
+    """Return the report on a question.
+
+    Raises: As ``transactions``.
+    """
     found = placed(asked)
     if not (found.starts >= 0).any():
         raise CHECK.malformed(
@@ -342,7 +346,7 @@ def _improved(report: TransactionReport, asked: Asked) -> TransactionReport | No
     for layout in _candidates(found, report.lane_bytes):
         clock.check("a search for registers")
         try:
-            other = _report(replace(asked, registers=layout, tile=found.tile, lanes=None, warps=None))
+            other = report_of(replace(asked, registers=layout, tile=found.tile, lanes=None, warps=None))
         except LayoutError:  # this vector does not fit
             continue
         if other.sectors < (best or report).sectors:

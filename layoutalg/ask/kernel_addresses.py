@@ -1,7 +1,7 @@
 """Follow integers and pointers of a kernel in TTGIR: the address of every element, affine in its place in the tensor.
 
 Mathematically: a tensor is followed as ``base + sum(stride[d] * coordinate[d])``, where base and strides are numbers,
-or multiples of a number. What is not of this form is a reason in words, with the line where the form is lost. Pointers
+or known modulo a number. What is not of this form is a reason in words, with the line where the form is lost. Pointers
 count bytes. Integers are taken not to overflow, as Triton takes them for its own vectors.
 
 References: Triton 3.9.0, ``AxisInfo``; ``tt.divisibility`` of a pointer is in bytes.
@@ -30,34 +30,47 @@ _SAME: Final = ("ttg.convert_layout", "arith.extsi", "arith.extui", "arith.index
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """An integer, or one that is not known: a multiple of ``divisor``, from the values ``names``."""
+    """An integer that is ``rest`` modulo ``divisor``, from the values ``names``; ``rest`` itself if that is 0."""
 
-    value: int | None = None
+    rest: int = 0
     divisor: int = 1
     names: frozenset[str] = frozenset()
 
     @staticmethod
     def of(value: int) -> Number:
-        return Number(value, abs(value))
+        return Number(value, 0)
+
+    @staticmethod
+    def modulo(rest: int, divisor: int, *parts: Number) -> Number:
+        """Return what is computed from parts."""
+        if not divisor:
+            return Number.of(rest)
+        return Number(rest % divisor, divisor, frozenset[str]().union(*[part.names for part in parts]))
+
+    @property
+    def value(self) -> int | None:
+        """The integer, if it is known."""
+        return None if self.divisor else self.rest
+
+    @property
+    def factor(self) -> int:
+        """What divides the integer; 0 divides 0 only."""
+        return gcd(self.rest, self.divisor)
 
     def __add__(self, other: Number) -> Number:
-        if self.value is not None and other.value is not None:
-            return Number.of(self.value + other.value)
-        return Number(None, gcd(self.divisor, other.divisor), self.names | other.names)
+        return Number.modulo(self.rest + other.rest, gcd(self.divisor, other.divisor), self, other)
 
     def __mul__(self, other: Number) -> Number:
-        if self.value == 0 or other.value == 0:
-            return Number.of(0)
-        if self.value is not None and other.value is not None:
-            return Number.of(self.value * other.value)
-        return Number(None, self.divisor * other.divisor, self.names | other.names)
+        mixed = gcd(self.rest * other.divisor, self.divisor * other.rest)
+        return Number.modulo(self.rest * other.rest, gcd(self.divisor * other.divisor, mixed), self, other)
 
     def joined(self, other: Number) -> Number:
         """Return what is known of a number that is one of the two."""
-        return self if self == other else Number(None, gcd(self.divisor, other.divisor), self.names | other.names)
+        apart = gcd(self.divisor, other.divisor, self.rest - other.rest)
+        return self if self == other else Number.modulo(self.rest, apart, self, other)
 
 
-ZERO: Final = Number.of(0)
+ZERO: Final = Number(0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +113,7 @@ class Addresses:
                 found = re.search(r"tt\.divisibility\s*=\s*(\d{1,9})", kind)
                 elements = POINTER.match(kind)
                 least = max(1, int(elements[1]) // 8) if elements else 1
-                scope[name] = Affine(Number(None, max(int(found[1]) if found else 1, least), frozenset([name])))
+                scope[name] = Affine(Number(0, max(int(found[1]) if found else 1, least), frozenset([name])))
         for region in function.regions:
             self.run(region, scope, 0)
 
@@ -149,8 +162,8 @@ class Addresses:
         carried: list[Value] = [scope.get(value.strip(), lost) if depth < NESTED else lost for _, _, value in pairs]
         first, step = (scope.get(found[place]) for place in (2, 4))
         known = isinstance(first, Affine) and isinstance(step, Affine) and not first.strides and not step.strides
-        divisor = gcd(first.base.divisor, step.base.divisor) if known else 1  # type: ignore[union-attr]
-        counter: Value = Affine(Number(None, divisor, frozenset([found[1]])))
+        start = first.base.joined(first.base + step.base) if known else Number()  # type: ignore[union-attr]
+        counter: Value = Affine(Number(start.rest, start.divisor, frozenset([found[1]])))
         for turn in range(ROUNDS + 1):
             ends = self.run(body, scope | {found[1]: counter} | dict(zip(names, carried, strict=True)), depth + 1)
             ends += [lost] * (len(carried) - len(ends))
@@ -179,7 +192,7 @@ class Addresses:
             return found
         scalar = "tensor" not in one.types and "memdesc" not in one.types
         if scalar and (_INTEGER.match(one.types.rpartition("to ")[2]) or one.name.startswith("tt.get_")):
-            return Affine(Number(None, 1, frozenset(one.results)))
+            return Affine(Number(names=frozenset(one.results)))
         if lost is not None and one.name.startswith(("arith.", "tt.addptr")):
             return lost
         return f"line {one.line}: the result of {one.name} is not followed"
@@ -211,11 +224,12 @@ class Addresses:
             strides = tuple([stride * factor.base for stride in many.strides])
             return Affine(many.base * factor.base, strides, _both(first, second))
         if one.name in ("arith.remsi", "arith.remui") and second.uniform and second.base != ZERO:
-            rest = Number(None, gcd(first.base.divisor, second.base.divisor), frozenset(one.results))
+            apart = gcd(first.base.divisor, second.base.factor)
+            rest = Number(first.base.rest % apart, apart, frozenset(one.results))
             fits = f"line {one.line}: the remainder does not wrap inside the tile"
             return Affine(rest, first.strides, (*_both(first, second), *([] if first.uniform else [fits])))
         if first.uniform and second.uniform and first.strides and one.name.startswith("arith."):
-            return Affine(Number(None, 1, frozenset(one.results)), first.strides, _both(first, second))
+            return Affine(Number(names=frozenset(one.results)), first.strides, _both(first, second))
         return None
 
     def _block(self, one: Operation, base: Affine) -> Value | None:

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from layoutalg.ask.bank_turns import BankReport, banks
 from layoutalg.ask.facts import Fact, said
 from layoutalg.ask.global_moves import CHECK, Asked, global_moves, placed
-from layoutalg.ask.global_sectors import TransactionReport, transactions
+from layoutalg.ask.global_sectors import TransactionReport, report_of
 from layoutalg.ask.kernel_addresses import POINTER, Addresses, Number, Value
 from layoutalg.ask.tile_facts import fragments
 from layoutalg.f2 import LinearLayout, flatten_outs, rename_outs, transpose_outs
@@ -265,23 +265,27 @@ class _Reader:
             lost = value if isinstance(value, str) else "the pointers have another rank"
             fast: Any = pointers.attribute.entries.get("order") or [*range(len(shape))][::-1]
             exact = loose = [prod(shape[other] for other in fast[: fast.index(dim)]) for dim in range(len(shape))]
-            align = BASE_ALIGN_BYTES
+            align, grain, first = BASE_ALIGN_BYTES, BASE_ALIGN_BYTES, 0
             assumed = [f"dimension {fast[0]} is contiguous, rows lie densely, the first element is aligned"]
         else:
             exact, loose, assumed = _strides(value.strides, shape, size)
-            assumed, align = [*value.assumed, *assumed], gcd(value.base.divisor, BASE_ALIGN_BYTES)
+            assumed, align = [*value.assumed, *assumed], gcd(value.base.factor, BASE_ALIGN_BYTES)
+            grain = gcd(value.base.divisor, BASE_ALIGN_BYTES)
+            first = value.base.rest % grain
+            if first % size:
+                raise CHECK.malformed("tensor", f"must begin at a multiple of its elements' {size} bytes", first)
         known, kind = Tensor(shape, tuple(exact), PLAIN[8 * size], align), one.name.removeprefix("tt.")
         kind = kind if kind == "store" else "load"
-        asked = Asked(registers, known, kind, self.target, None, None, None, None, None)
-        access, _ = global_moves(placed(asked), asked)
+        access, _ = global_moves(placed(asked := Asked(registers, known, kind, self.target)), asked)
         name = access.name
         if one.name == _POINTED[2] and lookup(self.target).vendor == "nvidia" and access.bytes in (4, 8, 16):
             name = f"cp.async.{access.bytes}"
-        if align % access.line_bytes:
-            assumed.append(
-                f"the first element is at a multiple of {access.line_bytes} bytes; it is known to be one of {align}"
-            )
-        return transactions(registers, Tensor(shape, tuple(loose), PLAIN[8 * size]), name, self.target), assumed, lost
+        if grain % access.line_bytes:
+            place = f"{first} bytes behind a multiple" if first else "at a multiple"
+            stated_as = f"{first} modulo {grain}" if first else f"a multiple of {grain}"
+            assumed.append(f"the first element is {place} of {access.line_bytes} bytes; known: {stated_as}")
+        there = Tensor(shape, tuple(loose), PLAIN[8 * size])
+        return report_of(Asked(registers, there, name, self.target, first=first // size)), assumed, lost
 
     def shared(self, one: Operation, types: TensorTypes) -> Told | None:
         """Loads and stores of registers, and allocations with their bytes."""
@@ -301,7 +305,7 @@ class _Reader:
         return Told(tuple(told), float(found.conflicts), better, (), (found.to_json(),))
 
     def turns(self, one: Operation, registers: Any) -> BankReport:
-        """Count the turns by ordinary instructions, or by matrices of 16-bit elements where these need fewer."""
+        """Count the turns by ordinary instructions, or by matrices of 16-bit elements where those take fewer."""
         memory = next(entry for entry in self.types.of(one.types) if "memdesc" in entry.text)
         tile: Any = memory
         begins = self.begins(one)
@@ -312,14 +316,14 @@ class _Reader:
         found = banks(registers, tile, _bits(memory), verb, target=self.target)
         matrix = {"load": "ldmatrix", "store": "stmatrix"}[verb]
         capable = target.compute_capability is not None and (verb == "load" or target.compute_capability >= (9, 0))
-        for kind in (matrix, f"{matrix}.trans") if capable and _bits(memory) == 16 and found.conflicts else ():
+        for kind in (matrix, f"{matrix}.trans") if capable and _bits(memory) == 16 else ():
             try:
                 other = banks(registers, tile, 16, kind, target=self.target)
             except BudgetError:
                 raise
             except LayoutError:  # the registers are not its fragments
                 continue
-            found = min(found, other, key=lambda report: (report.turns, report.ideal))
+            found = min(found, other, key=lambda report: (report.turns, report.accesses))
         return found
 
     def tma(self, one: Operation, types: TensorTypes) -> Told | None:
@@ -501,7 +505,7 @@ def _strides(strides: tuple[Number, ...], shape: tuple[int, ...], size: int) -> 
             if not stride.value and extent > 1 and (once := "registers with one address load once") not in assumed:
                 assumed.append(once)
             continue
-        least, whole = stride.divisor, lcm(stride.divisor, LINE_BYTES)
+        least, whole = stride.factor, lcm(stride.factor, LINE_BYTES)
         rows = -(-span // least)
         exact.append(least * (rows + 1 - rows % 2) // size)
         loose.append(whole * -(-span // whole) // size)

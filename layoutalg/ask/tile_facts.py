@@ -263,18 +263,18 @@ def holds_registers(layout: object) -> bool:
 
 
 def fragments(layout: Any, dtype: str, target: str) -> Iterator[Fact]:
-    """Yield the instructions that accept a register layout, or why none does.
+    """Yield the instructions that accept a register layout, fewest first, or why none does.
 
     Example:
         >>> from layoutalg.targets.layouts.nvidia import mma_operand
         >>> for fact in fragments(mma_operand("A", (32, 32), (2, 1), 2), "bf16", "sm_80"):
         ...     print(fact.name, "-", fact.lines[0])
-        registers - mma.m16n8k8.f32.bf16.A: 4 instructions of tile 16x8
+        registers - mma.m16n8k16.f32.bf16.A: 2 instructions of tile 16x16
     """
     if not holds_registers(layout) or layout.size > MOST_PLACES:
         return
     model = model_of(target)
-    lines, names = [], []
+    accepted: list[tuple[int, str, list[str]]] = []
     refused: Refused | None = None
     for consumers in _groups(model, dtype):
         try:
@@ -284,13 +284,16 @@ def fragments(layout: Any, dtype: str, target: str) -> Iterator[Fact]:
         if isinstance(found, Admitted):
             rest = consumers[1:]
             others = f" and {len(rest)} others" if len(rest) > 1 else "".join(f", {consumer}" for consumer in rest)
-            first = str(found.descriptor.tiling).split("\n")[0]
-            lines.append(f"{consumers[0]}{others}: {first}")
-            names += consumers
+            tiling = found.descriptor.tiling
+            accepted.append(
+                (len(tiling.starts), f"{consumers[0]}{others}: {str(tiling).partition(chr(10))[0]}", consumers)
+            )
         elif isinstance(found, Refused):
             refused = refused or found
-    if lines:
-        yield said("registers", lines, {"verdict": "admissible", "consumers": names})
+    if accepted:
+        accepted.sort(key=lambda each: each[0])
+        names = [name for _, _, consumers in accepted for name in consumers]
+        yield said("registers", [line for _, line, _ in accepted], {"verdict": "admissible", "consumers": names})
     elif refused is not None:
         text = f"no {dtype} matrix instruction accepts them; {refused.consumer}: {refused.reasons[0]}"
         yield said("registers", text, {"verdict": "inadmissible", "because": refused.reasons[0]})

@@ -60,6 +60,19 @@ class ListedLayout(Layout):
         """Number of elements."""
         return len(self.values)
 
+    def __call__(self, *point: int) -> int:
+        """Return the offset at a point, outermost dimension first, or at a flat index.
+
+        Example:
+            >>> listed([[0, 2], [5, 3]])(1, 0), listed([[0, 2], [5, 3]])(1)
+            (5, 5)
+        """
+        if len(point) == 1 != len(self.extents):
+            return self.at(point[0])
+        if len(point) != len(self.extents):
+            raise CHECK.malformed("point", f"must have {len(self.extents)} coordinates", point)
+        return int(self.apply(dict(zip(self.in_dims, point, strict=True)))["offset"])
+
     def at(self, index: int) -> int:
         """Return the offset at a flat index."""
         return self.values[CHECK.integer(index, "index", 0, self.size)]

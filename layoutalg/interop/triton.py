@@ -155,7 +155,7 @@ def report(compiled: Any, target: str = "sm_90a") -> Explanation:
         kernel          copy on sm_90a (cuda:90, 4 warps of 32)
         line 7          tt.load %3: tensor<512x!tt.ptr<f32>, #b>
                           4 x ld.global.v4.b32: 64 sectors of 32 bytes in 16 lines, the fewest
-                          assumed: the first element is at a multiple of 128 bytes; it is known to be one of 16
+                          assumed: the first element is at a multiple of 128 bytes; known: a multiple of 16
         most costly     no line above its least cost
         not explained   no operation
         passed over     4 operations whose cost does not depend on a layout

@@ -2,7 +2,8 @@
 
 Notation: ``affine_map<(i, j) -> (72 * i + j)>`` with ``+``, ``-``, ``*`` by constants, ``floordiv``, ``ceildiv`` and
 ``mod`` by positive constants; ``memref<64x64xf16, LAYOUT, SPACE>``, where LAYOUT is ``strided<[72, 1], offset: 8>``,
-an affine map with one result, or absent (row-major). Dimension k is that of the type, outermost first.
+an affine map, or absent (row-major). Dimension k is that of the type, outermost first. The results of a map are the
+indices of a dense row-major buffer of the least extents that hold all of them, as MLIR normalizes such types.
 
 References: the MLIR language reference, builtin dialect: MemRefType, StridedLayoutAttr, AffineMapAttr.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any, NoReturn
 
 import numpy as np
@@ -52,6 +54,26 @@ class Term:
         return self.constant if self.factors is not None and not any(self.factors) else None
 
 
+def strided(factors: Sequence[int], constant: int) -> Term:
+    """Return a linear expression."""
+    parts = [f"{factor}*c{place}" for place, factor in enumerate(factors) if factor]
+    return Term(f"({' + '.join([*parts, str(constant)])})", tuple(factors), constant)
+
+
+def plus(one: Term, other: Term) -> Term:
+    """Return a sum."""
+    if one.factors is None or other.factors is None:
+        return Term(f"({one.text} + {other.text})", None)
+    return strided([a + b for a, b in zip(one.factors, other.factors, strict=True)], one.constant + other.constant)
+
+
+def times(one: Term, by: int) -> Term:
+    """Return a multiple."""
+    if one.factors is None:
+        return Term(f"({by}*{one.text})", None)  # mod binds tighter than * for ISL
+    return strided([by * factor for factor in one.factors], by * one.constant)
+
+
 @dataclass(frozen=True, slots=True)
 class Map:
     """An affine map: its dimensions and results."""
@@ -59,6 +81,31 @@ class Map:
     names: tuple[str, ...]
     results: tuple[Term, ...]
     text: str
+
+    def dense(self, extents: Sequence[int]) -> Map:
+        """Return the map to the row-major offset of its results."""
+        if len(self.results) == 1:
+            return self
+        total = Term("0", (0,) * len(self.names))
+        for place, result in enumerate(self.results):
+            least, most = self.range(result, extents)
+            if least < 0:
+                fail(self.text, f"its result {place} is {least} somewhere: an index must not be negative")
+            total = plus(times(total, most + 1), result)
+        return Map(self.names, (total,), self.text)
+
+    def range(self, result: Term, extents: Sequence[int]) -> tuple[int, int]:
+        """Return the least and the greatest value of an expression on a box."""
+        if result.factors is not None and len(extents) == len(self.names):
+            ends = [factor * (extent - 1) for factor, extent in zip(result.factors, extents, strict=True)]
+            return (
+                result.constant + sum(end for end in ends if end < 0),
+                result.constant + sum(end for end in ends if end > 0),
+            )
+        if prod(extents) > POINTS:
+            fail(self.text, f"several results that are not linear need a shape of at most {POINTS} elements")
+        values = np.asarray(Map(self.names, (result,), self.text).layout(extents).table())
+        return int(values.min()), int(values.max())
 
     def layout(self, extents: Sequence[int]) -> Any:
         """Return the map on a box: strides if it is linear, otherwise the narrowest family that has it."""
@@ -138,10 +185,7 @@ def parse_memref(text: str, shape: Any = None) -> Any:
             steps.append(steps[-1] * extent)
         return of_axes([(pair,) for pair in zip(extents, reversed(steps), strict=True)] if extents else [])
     if layout.startswith("affine_map"):
-        found = _map(layout)
-        if len(found.results) != 1:
-            fail(text, f"its map must have one result, the element offset, not {len(found.results)}")
-        return found.layout(extents)
+        return _map(layout).dense(extents).layout(extents)
     parts = _STRIDED.fullmatch(layout)
     strides = [part.strip() for part in parts[1].split(",")] if parts and parts[1].strip() else []
     if parts is None or not all(re.fullmatch(r"\?|-?\d{1,18}", part) for part in strides):
@@ -221,20 +265,11 @@ class _Reader:
             return self.tokens[self.at - 1]
         return None
 
-    def linear(self, factors: Sequence[int], constant: int) -> Term:
-        parts = [f"{factor}*c{place}" for place, factor in enumerate(factors) if factor]
-        return Term(f"({' + '.join([*parts, str(constant)])})", tuple(factors), constant)
-
     def sum(self) -> Term:
         found = self.product()
         while sign := self.next("+", "-"):
             other = self.product()
-            step = 1 if sign == "+" else -1
-            if found.factors is None or other.factors is None:
-                found = Term(f"({found.text} {sign} {other.text})", None)
-                continue
-            factors = [a + step * b for a, b in zip(found.factors, other.factors, strict=True)]
-            found = self.linear(factors, found.constant + step * other.constant)
+            found = plus(found, other if sign == "+" else times(other, -1))
         return found
 
     def product(self) -> Term:
@@ -250,7 +285,7 @@ class _Reader:
             if found.number is not None:
                 value = found.number
                 answer = {"floordiv": value // by, "ceildiv": -(-value // by), "mod": value % by}[sign]
-                found = self.linear([0] * len(self.names), answer)
+                found = strided([0] * len(self.names), answer)
             elif sign == "mod":
                 found = Term(f"({found.text} mod {by})", None)
             else:
@@ -258,13 +293,10 @@ class _Reader:
         return found
 
     def times(self, one: Term, other: Term) -> Term:
-        one, other = (one, other) if other.number is not None else (other, one)
-        by = other.number
+        one, by = (one, other.number) if other.number is not None else (other, one.number)
         if by is None:
             fail(self.text, f"{shown(one.text)} * {shown(other.text)} is not affine: one side must be a constant")
-        if one.factors is None:
-            return Term(f"({by}*{one.text})", None)  # mod binds tighter than * for ISL
-        return self.linear([by * factor for factor in one.factors], by * one.constant)
+        return times(one, by)
 
     def atom(self) -> Term:
         self.depth += 1
@@ -282,10 +314,10 @@ class _Reader:
                 fail(self.text, "a parenthesis is not closed")
             return found
         if token == "-":
-            return self.times(self.atom(), self.linear(none, -1))
+            return times(self.atom(), -1)
         if token is not None and token.isdecimal():
-            return self.linear(none, int(token))
+            return strided(none, int(token))
         if token in self.names and token is not None:
             place = self.names.index(token)
-            return self.linear([int(k == place) for k in range(len(none))], 0)
+            return strided([int(k == place) for k in range(len(none))], 0)
         fail(self.text, f"{shown(token)} is none of its dimensions {', '.join(self.names) or '(it has none)'}")

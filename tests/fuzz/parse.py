@@ -31,6 +31,10 @@ SEEDS = [
     b"!ttg.memdesc<32x32xf16, #ttg.amd_wmma<{version = 2, ctaLayout = {warp = [[1, 0]]}}>, #smem, mutable>",
     b"gl.SharedLinearLayout(offset_bases=[[0, 1], [1, 1]], block_bases=[], alignment=16)",
     b"[[ T0:0, T0:1]\n[ T1:0, T1:1]]", b"Warp0:\n( 0,0), ( 1,0)\n( 0,1), ( 1,1)",
+    b"memref<64x64xf16, strided<[72, 1], offset: 8>, #gpu.address_space<workgroup>>", b"memref<4x8xf32>",
+    b"memref<4x8xf16, affine_map<(i, j) -> (i * 8 + (j + 3 * (i floordiv 2)) mod 8)>, 3>",
+    b"memref<7xi8, affine_map<(d0) -> (-d0 + (d0 ceildiv 3) * 2 - 1)>>",
+    b"memref<8x6xf32, affine_map<(i, j) -> (j floordiv 2, i, j mod 2)>>",
 ]  # fmt: skip
 WORDS = [
     "Sw<",
@@ -57,6 +61,9 @@ WORDS = [
     "ctaLayout = {",
     "T0:",
     "Warp1:",
+    "memref<",
+    "strided<[",
+    " floordiv ",
 ]
 
 LIMIT = 1.5 * limits.ISL_SECONDS  # the usual time of a question to ISL

@@ -94,6 +94,15 @@ def test_affine_maps_mean_what_python_means(data: st.DataObject) -> None:
         found.table().reshape(extents, order="F").tolist()
         == values(extents, lambda i, j: evaluated(text, i, j)).tolist()
     )
+    parts = [text, *[expression(2) for _ in range(data.draw(st.integers(1, 2)))]]
+    results = [values(extents, lambda i, j, part=part: evaluated(part, i, j)) for part in parts]
+    memref = f"memref<{extents[0]}x{extents[1]}xf16, affine_map<(i, j) -> ({', '.join(parts)})>>"
+    if min(int(result.min()) for result in results) < 0:
+        with pytest.raises(la.MalformedError, match="LA993"):
+            la.layout(memref)
+        return
+    dense = np.ravel_multi_index(results, [int(result.max()) + 1 for result in results])
+    assert la.layout(memref).table().reshape(extents, order="F").tolist() == dense.tolist()
 
 
 def test_a_product_is_whole_before_its_remainder() -> None:
@@ -166,7 +175,8 @@ def test_every_door_takes_every_form(name: str, pad: int) -> None:
         ("memref<4x8xf16, strided<[?, 1]>>", None, "the stride of dimension 0 is dynamic: give a number"),
         ("memref<4x8xf16, strided<[8, 1], offset: ?>>", None, "the offset is dynamic: give a number"),
         ("memref<4x8xf16, strided<[8]>>", None, "it has 2 dimensions and 1 strides"),
-        ("memref<4x8xf16, affine_map<(i, j) -> (i, j)>>", None, "must have one result"),
+        ("memref<4x8xf16, affine_map<(i, j) -> (j, i - j)>>", None, "its result 1 is -7 somewhere"),
+        ("memref<4000x8000xf16, affine_map<(i, j) -> (i mod 9, j)>>", None, "not linear need a shape of at most"),
         ("affine_map<(i)[s, t] -> (s * i)>", (4,), "it has the symbols s, t: put numbers in their place"),
         ("affine_map<(i, j) -> (i * j)>", (4, 4), "is not affine: one side must be a constant"),
         ("affine_map<(i) -> (i floordiv 0)>", (4,), "floordiv needs a positive constant"),

@@ -67,6 +67,8 @@ def test_compositions_are_those_of_enumeration(rng):
     wanted = [flat(whole)[at] for at in flat(points)]
     after = la.compose(whole, points)
     assert after.extents == (3, 4)
+    assert [[after(i, j) for j in range(4)] for i in range(3)] == np.array(wanted).reshape(3, 4, order="F").tolist()
+    assert [after(at) for at in range(12)] == wanted
     assert flat(after) == wanted
     assert flat(la.compose(whole, points, widen=True)) == wanted
     assert flat(whole @ listed(points)) == wanted

@@ -145,7 +145,9 @@ OF_TARGETS = {
     "gfx942": "mfma.v_mfma_f32_32x32x8_f16 mfma.v_mfma_f32_16x16x16_bf16 mfma.v_mfma_f64_16x16x4_f64",
     "gfx1201": "wmma.v_wmma_f32_16x16x16_f16",
 }
-INSTRUCTIONS = [(target, name, side) for target, names in OF_TARGETS.items() for name in names.split() for side in "ABD"]
+INSTRUCTIONS = [
+    (target, name, side) for target, names in OF_TARGETS.items() for name in names.split() for side in "ABD"
+]
 
 
 @pytest.mark.parametrize(("target", "instruction", "side"), INSTRUCTIONS)
