@@ -38,9 +38,10 @@ class Tensor(Shown):
         shape: Extents in elements, outermost dimension first.
         stride: Element strides, same order; None for row-major.
         dtype: Element type: a TensorMap name (``"bf16"``), or a numpy, torch, CuTe or Triton one. The field is the
-            TensorMap name, ``u8`` for ``e4m3``; ``element`` keeps the type that was named.
+            TensorMap name, ``u8`` for ``e4m3``.
         base_align_bytes: Power of two that divides the base address.
         assume: Conditions on the names in shape and stride.
+        element: The type that ``dtype`` named, ``e4m3``; used only if a TensorMap copies it as ``dtype``.
 
     Example:
         >>> Tensor((1024, 512), dtype="bfloat16")
@@ -55,7 +56,7 @@ class Tensor(Shown):
     dtype: str = "bf16"
     base_align_bytes: int = BASE_ALIGN_BYTES
     assume: tuple[str, ...] = ()
-    element: str = field(init=False, compare=False, default="")
+    element: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         shape = _sizes(self.shape, "shape")
@@ -69,6 +70,9 @@ class Tensor(Shown):
         if align & (align - 1):
             raise CHECK.malformed("base_align_bytes", "must be a power of two", align)
         dtype, element = dtype_name(self.dtype), element_type(self.dtype).name
+        named = element_type(self.element if not isinstance(self.element, str) or self.element else element)
+        if element == dtype == named.tensormap:
+            element = named.name
         assume = tuple(map(str, _assumed(self.assume).conditions))
         read = {"shape": shape, "stride": stride, "dtype": dtype, "base_align_bytes": align, "assume": assume}
         for name, value in {**read, "element": element}.items():

@@ -210,7 +210,7 @@ def _element(dtype: object, options: Mapping[str, Any], layout: object) -> Eleme
     """Return the element type: given, or stated by the layout's text, a register layout's text or the tensor."""
     said = [layout, options.get("registers"), options.get("global")]
     if options.get("tensor") is not None and (dtype is None or element_type(dtype).tensormap is not None):
-        said.append(Written(dtype=tensor_of(options["tensor"]).dtype, text="the tensor"))
+        said.append(Written(dtype=tensor_of(options["tensor"]).element, text="the tensor"))
     return stated_type(dtype, *said, check=CHECK)
 
 
