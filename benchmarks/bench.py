@@ -17,6 +17,7 @@ import argparse
 import contextlib
 import functools
 import importlib
+import itertools
 import json
 import platform
 import random
@@ -134,6 +135,20 @@ def program() -> Iterator[Row]:
         text = f"import time\nt = time.perf_counter()\nimport {modules}\nprint(time.perf_counter() - t)"
         runs = [subprocess.run([sys.executable, "-c", text], capture_output=True, check=True) for _ in range(7)]
         yield Row(what, min(float(run.stdout) for run in runs), bar=bar)
+    tile = "Sw<3,4,3> o 0 o (64,64):(64,1)"
+    problem = str(ROOT / "tests/data/examples/problem.json")
+    for words in (
+        ("--help",), ("explain", tile), ("banks", "ldmatrix", tile), ("equal", "(4,8):(1,4)", "32:1"),
+        ("admissible", tile, "wgmma.A"), ("transactions", "(32,4):(4,1)", "4096,4096"),
+        ("synth", "tensormap", problem, "--json"),
+    ):  # fmt: skip
+        start = [sys.executable, "-m", "layoutalg", *words]
+        taken = []
+        for _ in range(10):  # the first may compile the modules
+            subprocess.run(start, capture_output=True, check=False, cwd=ROOT)
+            taken.append(resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime)
+        spent = statistics.median(after - before for before, after in itertools.pairwise(taken))
+        yield Row(f"layoutalg {words[0]}, from its start to its end", spent, bar="<= 450 ms")
     began = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run([sys.executable, "-m", "layoutalg", "demo"], capture_output=True, check=False)
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -22,7 +22,7 @@ from judges.planner_problems import random_problem
 from layoutalg.codegen.launch import place_map
 from layoutalg.codegen.plans import image_bytes
 from layoutalg.codegen.product import validate_product
-from layoutalg.codegen.validate import default_origins
+from layoutalg.codegen.validation import default_origins
 from layoutalg.ground.errors import LayoutError
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.synth.tensormap import synthesize_tensormap

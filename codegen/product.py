@@ -18,7 +18,7 @@ from layoutalg.codegen.backends import chosen_backend, run_on
 from layoutalg.codegen.kernel import KernelSource, checked_int, status_text
 from layoutalg.codegen.matmul import WgmmaTiles, matmul_kernel
 from layoutalg.codegen.plans import checked_plan, origin_arguments, upheld
-from layoutalg.codegen.validate import modelled_bytes
+from layoutalg.codegen.validation import modelled_bytes
 from layoutalg.ground import limits
 from layoutalg.ground.check import Checker
 from layoutalg.ground.record import Checked, Record

@@ -16,7 +16,7 @@ from layoutalg.ground.verdict import Unknown
 from layoutalg.targets.model import Source, fact
 from layoutalg.targets.registry import AMD, NVIDIA, TARGETS, Target, having
 
-Grade: TypeAlias = Literal["measured", "documented"]
+Grade: TypeAlias = Literal["measured", "documented", "assembled"]
 _ASSEMBLER = Source("LLVM assembler", "22.1.8", "what it accepts for the target")
 FACT_SCHEMA = "layoutalg/target-fact/1"
 
@@ -28,7 +28,7 @@ class Fact(Record, schema=FACT_SCHEMA, verdict="known", json="value unit evidenc
     Args:
         value: A number, a shape.
         unit: What the value counts.
-        grade: ``"measured"`` on a device, or ``"documented"``.
+        grade: ``"measured"`` on a device, ``"documented"``, or ``"assembled"``: as the assembler accepts it.
         source: Where it is stated.
     """
 
@@ -98,8 +98,8 @@ def _only(family: str, rule: str, targets: tuple[str, ...], kind: str, source: S
 _CALCULATOR = "AMD matrix instruction calculator"
 CONSUMERS: Mapping[str, ConsumerRule] = MappingProxyType(
     {
-        "tma": ConsumerRule("tma", "NO_TMA", NVIDIA, _SINCE_90, "fill", ptx("9.7.9.27")),
-        "bulk": ConsumerRule("bulk", "NO_BULK", NVIDIA, _SINCE_90, "fill", ptx("cp.async.bulk")),
+        "tma": ConsumerRule("tma", "NO_TMA", NVIDIA, _SINCE_90, "fill", ptx("9.7.9.27.1")),
+        "bulk": ConsumerRule("bulk", "NO_BULK", NVIDIA, _SINCE_90, "fill", ptx("9.7.9.25.4")),
         "cp.async": ConsumerRule("copy", "NO_CP_ASYNC", _CUDA, "sm_80 or later", "fill", ptx("9.7.9.25.3")),
         "wgmma": _only("wgmma", "WGMMA_ARCH", having("wgmma"), "matrix", ptx("9.7.15")),
         "tcgen05": _only("tcgen05", "TCGEN05_ARCH", having("tcgen05"), "matrix", ptx("9.7.16")),
@@ -165,6 +165,7 @@ def consumer(name: str, target: Target) -> Fact | Absent | Unknown:
         return Unknown(f"no known target has {shown(name)}")
     rule = CONSUMERS[head]
     if arch in rule.targets:
-        return Fact(head, "is there", "measured" if target.measured else "documented", rule.source)
+        grade: Grade = "measured" if target.measured else "assembled" if rule.source is _ASSEMBLER else "documented"
+        return Fact(head, "is there", grade, rule.source)
     instead = tuple(other for other, held in CONSUMERS.items() if held.kind == rule.kind and arch in held.targets)
     return Absent(rule.rule, f"{arch} has no {head}, which needs {rule.needs}", instead, rule.source)

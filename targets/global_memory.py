@@ -8,7 +8,9 @@ line. What the L2 fetches beyond that (``L2::64B`` and ``L2::128B`` promotion, t
 
 References: NVIDIA: the sectors are documented for compute capability 6.0 and later, the lines by the profiler's guide;
 an H200 counts the sectors of 600 random accesses so (``tests/data/measured/transactions_dev.json.gz``).
-AMD: lines of CDNA1 to CDNA3 by the profiler's guide; none for CDNA4 and RDNA, which are refused.
+AMD: what AMD's profiler counts for a lookup in the vector L1 cache and for a write request that leaves it; its prose
+gives 64 bytes for the lines of "current" CDNA parts, as it did before CDNA3. None for RDNA, which is refused.
+Names of AMD's instructions: the assembler of LLVM 22.1.8 (``tests/compile/test_global_accesses.py``).
 """
 
 from __future__ import annotations
@@ -28,35 +30,59 @@ from layoutalg.targets.registry import lookup
 
 IntArray = npt.NDArray[np.int64]
 DWORD_BITS = 32
+WAVE32 = 32
 SECTOR_BYTES = 32
 """Of NVIDIA's."""
-_GUIDE = Source("CUDA C++ Best Practices Guide", "13.0", "Coalesced Access to Global Memory")
-_PROFILER = Source("Nsight Compute, Profiling Guide", "2025.3", "Memory Tables, L1/TEX Cache: sectors and lines")
-_VL1D = Source("ROCm Compute Profiler", "2026 sources", "Vector L1 cache, cache access metrics: size of a cache line")
-_UNITS: Mapping[str, tuple[int, int, tuple[Source, ...]]] = MappingProxyType(
-    {"nvidia": (SECTOR_BYTES, 128, (_GUIDE, _PROFILER)), "gfx90a": (64, 64, (_VL1D,)), "gfx942": (128, 128, (_VL1D,))}
+_GUIDE = Source("CUDA C++ Best Practices Guide", "13.3", "10.2.1 Coalesced Access to Global Memory")
+_PROFILER = Source("Nsight Compute, Profiling Guide", "2026.1.0", "2.3.7 Quantities: sector, request, tag")
+_WIDE_TEXT = Source(
+    "PTX ISA", "9.1", "9.7.9.8, 9.7.9.9, 9.7.9.11: .v8.b32 and .v4.b64, since 8.8, .global only, sm_100 or higher"
 )
-"""Bytes of a sector and of a line with their documents, by vendor or target."""
-_ABSENT = (
-    "documents of AMD that were read state the size of a cache line for CDNA1 to CDNA3 (MI300: 128 bytes, older: 64), "
-    "not for this architecture"
+_WIDE_BUILD = Source(
+    "ptxas of NVRTC", "13.5", "what it accepts: sm_100, sm_100a, sm_103a, sm_120a, sm_121a, not sm_90a"
 )
+
+
+def _rocprof(version: str, arch: str) -> Source:
+    return Source("ROCm Compute Profiler", version, f"analysis_configs/{arch}, table 1603: Cache BW, L1-L2 BW")
+
+
+_AMD_ALIGN = Source(
+    "AMD ISA guides, alignment of buffer, global and flat accesses",
+    "CDNA4; RDNA3 of 2023-02-20; RDNA4",
+    "CDNA4 9.1.7; RDNA 9.5 and SH_MEM_CONFIG.alignment_mode",
+)
+_UNITS: Mapping[str, tuple[int, int, int, tuple[Source, ...]]] = MappingProxyType(
+    {
+        "nvidia": (SECTOR_BYTES, SECTOR_BYTES, 128, (_GUIDE, _PROFILER)),
+        "gfx90a": (64, 64, 64, (_rocprof("3.0.0 (95b600e)", "gfx90a"), _AMD_ALIGN)),
+        "gfx942": (128, 64, 128, (_rocprof("3.0.0 (95b600e)", "gfx942"), _AMD_ALIGN)),
+        "gfx950": (128, 64, 128, (_rocprof("rocm-systems 019e04c", "gfx950"), _AMD_ALIGN)),
+    }
+)
+"""Bytes of a sector of loads, of stores, and of a line, with their documents, by vendor or target."""
+_ABSENT = "documents of AMD that were read state no size of a cache line for RDNA, only for CDNA2 to CDNA4"
 _ORDER, _SHAPE = r"(?:\.(?:weak|volatile|relaxed\.(?:cta|cluster|gpu|sys)))?\.global", r"(\.v[248])?(\.[busf][0-9]+)?"
+_EVICT = r"L2::evict_(?:normal|first|last)"
+"""A priority in the L2, of 256-bit vectors only."""
 _NVIDIA = re.compile(
-    rf"(ld){_ORDER}(?:\.(?:nc|ca|cg|cs|lu|cv|L1::[a-z_]+|L2::(?:64|128|256)B))*{_SHAPE}"
-    rf"|(st){_ORDER}(?:\.(?:wb|cg|cs|wt|L1::[a-z_]+))*{_SHAPE}"
+    rf"(ld){_ORDER}(?:\.(?:nc|ca|cg|cs|lu|cv|L1::[a-z_]+|{_EVICT}|L2::(?:64|128|256)B))*{_SHAPE}"
+    rf"|(st){_ORDER}(?:\.(?:wb|cg|cs|wt|L1::[a-z_]+|{_EVICT}))*{_SHAPE}"
 )
 _COPY = re.compile(r"cp\.async(?:\.(ca|cg))?(?:\.shared(?:::cta)?\.global)?(?:\.(4|8|16))?")
 _AMD = re.compile(
-    r"(?:global|buffer)_(?P<kind>load|store)_(?:dword(?:x(?P<dwords>[234]))?|b(?P<bits>8|16|32|64|96|128)|"
-    r"(?P<small>[us]?byte|[us]?short|[ui](?:8|16)))"
+    r"(?:global|buffer)_(?:load_(?:dword(?:x[234])?|[su](?:byte|short))|store_(?:dword(?:x[234])?|byte|short))"
 )
-_WIDE = {".v8.b32": 256, ".v8.f32": 256, ".v8.u32": 256, ".v8.s32": 256, ".v4.b64": 256, ".v4.f64": 256}
-"""Vectors of 256 bits, from compute capability 10.0 (PTX ISA 9.1, ld and st)."""
+_AMD_NEW = re.compile(r"(?:global|buffer)_(?:load_(?:b(?:32|64|96|128)|[ui](?:8|16))|store_b(?:8|16|32|64|96|128))")
+"""Names that RDNA3 introduced; its assembler still takes the older ones."""
+_WIDE = re.compile(r"\.v8\.[busf]32|\.v4\.[busf]64")
+"""Vectors of 256 bits, from compute capability 10.0."""
+WIDE_BITS = 256
 KNOWN = {
     "nvidia": "ld.global and st.global of b8 to b128, alone or as .v2 or .v4 of at most 128 bits (ld.global.v4 is "
     "ld.global.v4.b32), and cp.async.4, cp.async.8, cp.async.16",
-    "amd": "global_load_dword, x2, x3, x4, global_store_dword..., buffer_load_dword..., global_load_ubyte, ...",
+    "amd": "global_load_dword, x2, x3, x4, global_load_ubyte, sbyte, ushort, sshort, global_store_dword, ..., byte, "
+    "short, the same as buffer_..., and on RDNA global_load_b32, ..., b128, u8, i8, u16, i16, global_store_b8, ...",
 }
 
 
@@ -69,10 +95,12 @@ class GlobalAccess:
         target: The target.
         store: Whether it writes global memory.
         bits: Bits that each lane moves.
-        align_bits: What the address of every active lane must be a multiple of.
+        align_bits: What the address of every active lane must be a multiple of. On AMD, enough in every alignment
+            mode but ``STRICT``: mode ``DWORD`` drops lower address bits, ``UNALIGNED``, which Linux sets for compute
+            queues, needs no alignment.
         sector_bytes: Bytes of a sector.
         line_bytes: Bytes of a line.
-        sources: The documents that state both.
+        sources: The documents that state these sizes, and which targets have it where not all do.
 
     Example:
         >>> found = instruction("ld.global.nc.v4.f32", "sm_90a")
@@ -122,7 +150,7 @@ def instruction(name: object, target: str) -> GlobalAccess:
     """
     vendor = lookup(target).vendor
     text = name if isinstance(name, str) else ""
-    found = _nvidia(text, target) if vendor == "nvidia" else _amd(text)
+    found = _nvidia(text, target) if vendor == "nvidia" else _amd(text, target)
     if found is None:
         since = "; .v8.b32 and .v4.b64 from sm_100 on" if vendor == "nvidia" else ""
         where = (f"{shown(name)} of {target}",)
@@ -134,7 +162,9 @@ def instruction(name: object, target: str) -> GlobalAccess:
         raise RepresentabilityError(Diagnostic("LA983", "its transactions are not known", (target,), _ABSENT))
     short, store, bits = found
     align = bits if vendor == "nvidia" else min(bits, DWORD_BITS)
-    return GlobalAccess(short, target, store, bits, align, *units)
+    loads, stores, line, sources = units
+    sources += (_WIDE_TEXT, _WIDE_BUILD) * (bits == WIDE_BITS)
+    return GlobalAccess(short, target, store, bits, align, stores if store else loads, line, sources)
 
 
 def vectors(target: str, store: bool, element_bits: int) -> tuple[GlobalAccess, ...]:
@@ -205,21 +235,23 @@ def _nvidia(text: str, target: str) -> tuple[str, bool, int] | None:
         return None
     kind, vector, plain = found.groups()[:3] if found[1] else found.groups()[3:]
     tail = f"{vector or ''}{plain or '.b32'}"
-    if tail in _WIDE and (lookup(target).compute_capability or (0, 0)) >= (10, 0):
-        return f"{kind}.global{re.sub('[usf](?=[0-9]+$)', 'b', tail)}", kind == "st", _WIDE[tail]
+    if _WIDE.fullmatch(tail) and (lookup(target).compute_capability or (0, 0)) >= (10, 0):
+        return f"{kind}.global{re.sub('[usf](?=[0-9]+$)', 'b', tail)}", kind == "st", WIDE_BITS
+    if re.search(_EVICT, text):
+        return None
     shared = vector_name(f"{kind}.shared{tail}")
     if shared is None:
         return None
     return shared.replace(".shared", ".global"), kind == "st", access_form(shared).row_bits
 
 
-def _amd(text: str) -> tuple[str, bool, int] | None:
+def _amd(text: str, target: str) -> tuple[str, bool, int] | None:
     """The same for AMD."""
-    found = _AMD.fullmatch(text)
-    if found is None:
+    if not (_AMD.fullmatch(text) or (lookup(target).lanes == WAVE32 and _AMD_NEW.fullmatch(text))):
         return None
-    if found["small"]:
-        bits = 8 if found["small"][-1] in "e8" else 16
-    else:
-        bits = int(found["bits"]) if found["bits"] else DWORD_BITS * int(found["dwords"] or 1)
-    return text, found["kind"] == "store", bits
+    _, does, size = text.split("_")
+    if size.startswith("dword"):
+        return text, does == "store", DWORD_BITS * int(size[6:] or 1)
+    number = size.lstrip("bui")
+    bits = int(number) if number.isdigit() else 8 if size.endswith("byte") else 16
+    return text, does == "store", bits

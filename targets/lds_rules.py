@@ -6,8 +6,9 @@ addresses per lane: its phases number the wave's first addresses from 0 and the 
 
 References: nod-ai/amd-shark-ai, kernel optimisation guide (``ds_read2_b64``, ``ds_write_b128`` of gfx942) and
 empirical LDS notes (MI300X, MI350X, W7900, RX 9070 XT); HazyResearch/HipKittens, phases of gfx950 by pairwise counters;
-composable kernel, LDS bank conflicts (``ds_write_b128`` of gfx942); Triton pull request 11365 (gfx1201); rocRoller,
-LDS bank model (gfx950).
+composable kernel 29bbf41, docs/conceptual/ck_tile/hardware/lds_bank_conflicts.rst, Bank Mapping (``ds_write_b128`` of
+gfx942; its phases of ``ds_read_b128`` are those measured); CDNA4 ISA guide, 11.1 (64 banks of gfx950); Triton pull
+request 11365 (gfx1201); rocRoller, LDS bank model (gfx950).
 """
 
 from __future__ import annotations

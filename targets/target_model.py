@@ -4,7 +4,7 @@ Implementation notes: one model serves all vendors. A query returns a ``Fact`` w
 say that the target lacks the feature, or ``Unknown``; it never raises for a registered target.
 
 References: CCCL ``cuda::arch_traits``; PTX ISA 9.1; CUDA programming guide; ROCm documentation, GPU specifications;
-LLVM ``AMDGPUBaseInfo``, and the assembler of LLVM 22.1.8 for instructions of AMD.
+the assembler and clang of LLVM 22.1.8 for instructions and limits of AMD.
 """
 
 from __future__ import annotations
@@ -40,17 +40,20 @@ from layoutalg.targets.registry import TARGETS, Target, lookup
 __all__ = ["CONSUMERS", "LIMITS", "Absent", "Fact", "TargetModel", "model_of"]
 
 _CCCL = Source("CCCL, cuda::arch_traits", "004ad19 (2026)", "libcudacxx/include/cuda/__device/arch_traits.h")
-_GUIDE_BANKS = Source("CUDA programming guide", "13.0", "shared memory: 32 banks of 32-bit words")
-_PTX_BARRIER = Source("PTX ISA", "9.1", "barrier: sixteen barriers, 0 to 15, in every CTA")
-_PTX_TMEM = Source("PTX ISA", "9.1", "9.7.16, tensor memory: 128 lanes, 512 columns")
+_GUIDE_BANKS = Source(
+    "CUDA C++ Programming Guide", "13.0", "Compute Capability 5.x, Shared Memory: 32 banks of 32 bits"
+)
+_PTX_BARRIER = Source("PTX ISA", "9.1", "9.7.13.1 barrier: sixteen barriers, 0 to 15, in every CTA")
+_PTX_TMEM = Source("PTX ISA", "9.1", "9.7.16.1 tensor memory: 128 lanes, 512 columns")
 _PTX_SETMAXNREG = Source(
     "PTX ISA", "9.1", "9.7.19.5 setmaxnreg: 24 to 256, a multiple of 8; architectures with a suffix"
 )
-_GUIDE_CLUSTER = Source("CUDA programming guide", "13.0", "thread block clusters: at most 8 blocks are portable")
-_PTX_TMA = Source("PTX ISA", "9.1", "5.5 tensors: alignment in shared and global memory")
+_GUIDE_CLUSTER = Source(
+    "CUDA C++ Programming Guide", "13.0", "5.2.1 Thread Block Clusters: at most 8 blocks are portable"
+)
+_PTX_TMA = Source("PTX ISA", "9.1", "5.5.7 shared memory, 5.5.3.1 global memory: alignment of tensor copies")
 _ROCM = Source("ROCm documentation", "e88a729 (2026)", "AMD GPU specifications: wavefront size, LDS, VGPR file")
-_LLVM = Source("LLVM AMDGPUBaseInfo.cpp", "2025", "getAddressableNumVGPRs, getMaxFlatWorkGroupSize")
-_LDS = Source("AMD ISA guides", "CDNA2 to CDNA4, RDNA3, RDNA4", "local data share: bytes of a work-group")
+_LLVM = Source("LLVM assembler and clang", "22.1.8", "last register, bytes of LDS and lanes that a kernel may have")
 
 CHECK = Checker("LA374")
 REGISTERS_PER_BLOCK = 65536
@@ -88,10 +91,10 @@ def _amd(target: Target) -> Iterator[tuple[str, int, str, Source, Grade]]:
     """The same for AMD."""
     block, unit = target.shared_kib
     yield "lanes", target.lanes, "lanes of a wave", _ROCM, "documented"
-    yield "registers_per_thread", target.registers, "VGPRs and AccVGPRs", _LLVM, "documented"
+    yield "registers_per_thread", target.registers, "VGPRs and AccVGPRs", _LLVM, "assembled"
     yield "register_file_bytes", target.file_kib << 10, "bytes of a compute unit", _ROCM, "documented"
-    yield "threads_per_block", 1024, "lanes of a work-group", _LLVM, "documented"
-    yield "lds_bytes_per_block", block << 10, "bytes of a work-group", _LDS, "documented"
+    yield "threads_per_block", 1024, "lanes of a work-group", _LLVM, "assembled"
+    yield "lds_bytes_per_block", block << 10, "bytes of a work-group", _LLVM, "assembled"
     yield "lds_bytes_per_unit", unit << 10, "bytes of a compute unit (RDNA: of two)", _ROCM, "documented"
 
 

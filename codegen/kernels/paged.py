@@ -19,7 +19,6 @@ from layoutalg.codegen.kernels.arguments import ArrayArgument
 from layoutalg.codegen.kernels.copy import copy_pipeline
 from layoutalg.codegen.kernels.indirect import MOST_ROWS, IndirectKernel, Share, index_list
 from layoutalg.codegen.kernels.ring import mover, tiles_of_block
-from layoutalg.codegen.kernels.runnable import kernel_of
 from layoutalg.codegen.kernels.vectors import CopyLoop, piece_loop
 from layoutalg.codegen.pipeline.emission import emit
 from layoutalg.codegen.pipeline.program import Loop, Program, Worker
@@ -97,7 +96,6 @@ extern "C" __global__ void __launch_bounds__({bounds}) {name}(
 """
 
 
-@kernel_of.register
 def paged_kernel(
     paged: Paged | PagedBatch,
     direction: str = "gather",

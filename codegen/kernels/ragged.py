@@ -21,7 +21,6 @@ from layoutalg.codegen.kernels.arguments import ArrayArgument, Place, checked_pl
 from layoutalg.codegen.kernels.copy import copy_pipeline
 from layoutalg.codegen.kernels.ragged_spans import SpanKernel, ragged_span_kernel
 from layoutalg.codegen.kernels.ring import MOST_COORDINATE, mover
-from layoutalg.codegen.kernels.runnable import kernel_of
 from layoutalg.codegen.kernels.schedule import (
     GIVEN,
     HEADER_WORDS,
@@ -207,7 +206,6 @@ class RaggedKernel(ScheduledKernel):
         return [*placed, *last]
 
 
-@kernel_of.register
 def ragged_kernel(
     family: RaggedFamily,
     *others: RaggedFamily,

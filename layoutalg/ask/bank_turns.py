@@ -14,8 +14,8 @@ import numpy as np
 from layoutalg import f2
 from layoutalg.ask.bank_moves import Move, cure_of, moves
 from layoutalg.cute import ComposedLayout, CuteLayout
-from layoutalg.draw.banks import draw_phases, lane_spans, phases_text
 from layoutalg.draw.canvas import Canvas, draw_value
+from layoutalg.draw.phases import draw_phases, lane_spans, phases_text
 from layoutalg.f2 import LinearLayout, matrix
 from layoutalg.ground.picture import Shown
 from layoutalg.ground.recognize import Departure, linear

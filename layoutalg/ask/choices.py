@@ -17,8 +17,9 @@ from typing import Any, Unpack
 import numpy as np
 
 from layoutalg.ask.candidates import Candidate, candidates, reach_bytes
-from layoutalg.ask.consumers import CHECK, OPERANDS, STORES, Consumer, Served, Tile, consumer_of, filled
+from layoutalg.ask.consumers import CHECK, OPERANDS, STORES, Consumer, Tile, consumer_of, filled
 from layoutalg.ask.global_sectors import dealt, transactions
+from layoutalg.ask.whole_tiles import Served
 from layoutalg.cute import ComposedLayout, CuteLayout
 from layoutalg.ground import clock
 from layoutalg.ground.errors import BudgetError, Diagnostic, InfeasibleError, LayoutError, MalformedError

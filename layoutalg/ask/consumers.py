@@ -12,34 +12,33 @@ neighbouring lanes taking neighbouring vectors along dimension 1. Turns are tota
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from layoutalg.ask.bank_turns import banks
+from layoutalg.ask.whole_tiles import Served, along, by_lds, counted, whole_tile
 from layoutalg.ground.check import Checker
 from layoutalg.ground.digits import Flat
 from layoutalg.ground.errors import BudgetError, LayoutError, MalformedError, RepresentabilityError
 from layoutalg.ground.layout import Layout
-from layoutalg.ground.refusal import Broken
 from layoutalg.ground.verdict import Unknown
 from layoutalg.notation.written import read_written
 from layoutalg.proofs.admission import Refused
 from layoutalg.proofs.dtypes import element_type
 from layoutalg.proofs.register_map import IntArray
-from layoutalg.synth import accesses
 from layoutalg.synth.admission.request import request_of
 from layoutalg.synth.admission.tcgen05 import find_tcgen05
-from layoutalg.synth.lds import GIVEN, WIDTHS, read_or_write
+from layoutalg.synth.lds import GIVEN, WIDTHS
 from layoutalg.synth.named_accesses import Named, countable, lacking, lanes_text, name_of, named, read_name
 from layoutalg.synth.wgmma import OperandProblem
 from layoutalg.synth.wgmma.plan import find
 from layoutalg.synth.wgmma.refusal import refusal
-from layoutalg.targets.banks import AMD_RULES, Access, bank_model, nvidia_access
+from layoutalg.targets.banks import nvidia_access
 from layoutalg.targets.consumers import head_of
 from layoutalg.targets.lds_rules import lds_name
 from layoutalg.targets.nvidia import wgmma
-from layoutalg.targets.nvidia.accesses import AccessForm, access_form, full_name
+from layoutalg.targets.nvidia.accesses import access_form, full_name
 from layoutalg.targets.nvidia.banks import BANKS, WORD_BYTES
 from layoutalg.targets.registry import lookup
 from layoutalg.targets.target_model import Absent, model_of
@@ -60,27 +59,6 @@ STORES = {
     "amd": ("ds_write_b128", "ds_write_b64", "ds_write_b32"),
 }
 """Stores that threads may fill a tile with, per vendor."""
-
-
-@dataclass(frozen=True, slots=True)
-class Served:
-    """A consumer's answer about a layout.
-
-    Args:
-        turns: Bank turns; 0 for engines without a count (TMA, wgmma).
-        ideal: Turns of the same accesses without conflicts.
-        text: How the consumer reads the layout, or why it cannot.
-        holds: Whether the layout serves the consumer.
-        plan: The descriptors of ``wgmma``, which the checker has not seen, or of ``tcgen05``; otherwise None.
-        because: In place of ``text``, a function that finds out why the consumer cannot read the layout.
-    """
-
-    turns: int
-    ideal: int
-    text: str
-    holds: bool = True
-    plan: Any = None
-    because: Callable[[], str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +117,7 @@ def consumer_of(value: object, target: str) -> Consumer:
             return Consumer(str(said), lambda _: Served(0, 0, str(missing), holds=False))
         return Consumer(str(said), partial(_by_name, said, target=target))
     if name in WIDTHS and registers is None:
-        return Consumer(name, lambda tile: _by_lds(name, target, tile.places, tile.element_bytes))
+        return Consumer(name, lambda tile: by_lds(name, target, tile.places, tile.element_bytes))
     if registers is None:
         said = read_name(value) if head_of(name) else name_of(value, "consumers")
         if said is not None:
@@ -150,7 +128,7 @@ def consumer_of(value: object, target: str) -> Consumer:
         raise CHECK.malformed("consumers", f"must be among {KNOWN}", name) from None
     if registers is not None:
         return Consumer(name, lambda tile: _by_registers(name, registers, tile, target))
-    return Consumer(name, lambda tile: _whole_tile(form, access, tile.places, tile.element_bytes, target))
+    return Consumer(name, lambda tile: whole_tile(form, access, tile.places, tile.element_bytes, target))
 
 
 def _operand(operand: str, tile: Tile) -> Served:
@@ -187,14 +165,6 @@ def _admitted(name: str, target: str, smem: object, dtype: str) -> Served:
     return Served(0, 0, text, plan=plan)
 
 
-def along(name: str, target: str, places: IntArray, size: int, dimension: int) -> Served:
-    """Answer for vector loads or stores whose lanes run along dimension 0 or 1 of a tile."""
-    turned = places if dimension else places.T
-    if name in WIDTHS:
-        return _by_lds(name, target, turned, size, dimension)
-    return _whole_tile(access_form(name), nvidia_access(name), turned, size, target, dimension)
-
-
 def filled(target: str, places: IntArray, size: int, dimension: int) -> Served:
     """Answer for the best stores that fill a tile with lanes along a dimension: fewest turns, then the widest.
 
@@ -212,24 +182,12 @@ def filled(target: str, places: IntArray, size: int, dimension: int) -> Served:
     return best or Served(0, 0, f"the stores that fill it are not counted: {missing}")
 
 
-def _by_lds(name: str, target: str, places: IntArray, size: int, dimension: int | None = None) -> Served:
-    """Answer for a tile in LDS with the default lanes; fails if the phases of the instruction are not known."""
-    found = read_or_write(target, name, places, None, size, lookup(target).lanes)
-    if not isinstance(found, tuple):
-        return Served(0, 0, found.reason, holds=False)
-    plan, many = found[0], len(found[0].addresses)
-    lanes = plan.lanes if dimension is None else f"along dimension {dimension}"
-    if plan.turns is None:
-        return Served(0, 0, f"{many} accesses, lanes {lanes}; their turns on {target} are not known", holds=False)
-    return _counted(many, plan.turns, many * len(AMD_RULES[target, name].phases), f"lanes {lanes}")
-
-
 def _by_registers(name: str, registers: Any, tile: Tile, target: str) -> Served:
     try:
         report = banks(registers, tile.layout, 8 * tile.element_bytes, name, target=target)
     except MalformedError as error:
         return Served(0, 0, error.diagnostic.because or error.diagnostic.what, holds=False)
-    return _counted(report.accesses, report.turns, report.ideal, f"lanes {GIVEN}")
+    return counted(report.accesses, report.turns, report.ideal, f"lanes {GIVEN}")
 
 
 def _by_name(said: Named, tile: Tile, *, target: str) -> Served:
@@ -238,28 +196,4 @@ def _by_name(said: Named, tile: Tile, *, target: str) -> Served:
         report = banks(named(said, extents, bits, target), tile.layout, bits, said.by(bits, target), target=target)
     except (MalformedError, RepresentabilityError) as error:
         return Served(0, 0, error.diagnostic.because or error.diagnostic.what, holds=False)
-    return _counted(report.accesses, report.turns, report.ideal, lanes_text(said, bits, target, extents))
-
-
-def _counted(accesses: int, turns: int, ideal: int, lanes: str) -> Served:
-    than = "free of conflicts" if turns == ideal else f"{ideal} without conflicts"
-    many, taken = "" if accesses == 1 else "es", "" if turns == 1 else "s"
-    return Served(turns, ideal, f"{accesses} access{many}, {lanes}, {turns} turn{taken}, {than}")
-
-
-def _whole_tile(
-    form: AccessForm, access: Access, places: IntArray, size: int, target: str, dimension: int | None = None
-) -> Served:
-    """Answer for the instructions that move the whole tile."""
-    found = accesses.whole_tile(form, 8 * places, 8 * size)
-    if isinstance(found, Broken):
-        return Served(0, 0, found.reason, holds=False)
-    model = bank_model(target, form.name)
-    issued = found.addresses.reshape(-1, form.addresses)
-    turns, _ = model.totals(issued)
-    who = "rows" if access.matrices else "lanes"
-    ideal = len(issued) * (access.matrices or max(1, access.bits // 32))
-    served = _counted(
-        len(issued), turns, ideal, f"{who} along dimension {found.along if dimension is None else dimension}"
-    )
-    return served if model.evidence == "measured" else replace(served, text=f"{served.text} ({model.basis})")
+    return counted(report.accesses, report.turns, report.ideal, lanes_text(said, bits, target, extents))

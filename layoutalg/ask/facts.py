@@ -1,7 +1,4 @@
-"""Facts of an explanation: of a layout of any family, and of an answer about banks, swizzles, conversions or kernels.
-
-Implementation notes: plans are recounted or rerun before anything is said; a bank report is itself the count.
-"""
+"""Facts of an explanation, and those of a layout of any family."""
 
 from __future__ import annotations
 
@@ -11,49 +8,34 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from layoutalg import convert
-from layoutalg.ask.bank_turns import BankReport
-from layoutalg.ask.global_sectors import TransactionReport
-from layoutalg.codegen.kernels import ArrayKernel
 from layoutalg.cute import ComposedLayout, CuteLayout, Morphism, Swizzle, coalesce
 from layoutalg.cute.symbolic import SymbolicLayout, normal_form
 from layoutalg.draw.grid import cells_of, cells_text, written
-from layoutalg.draw.registers import steps_text
 from layoutalg.f2 import LinearLayout
-from layoutalg.ground.errors import LayoutError, MalformedError, RepresentabilityError, shown
+from layoutalg.ground.errors import LayoutError, RepresentabilityError, shown
 from layoutalg.ground.layout import Layout, takes_offsets
 from layoutalg.integer import IntegerLayout
-from layoutalg.proofs.conversion import ConversionPlan
-from layoutalg.proofs.gather import GatherPlan
-from layoutalg.proofs.padding import PaddingPlan
-from layoutalg.proofs.swizzling import SwizzlePlan
 from layoutalg.proofs.tile_map import extents_of
-from layoutalg.proofs.universal import ClassPlan
 from layoutalg.targets.layouts.padding import PaddedShared
 
 GRID = 8
 MAX_TABLE = 1 << 20
-ANSWERS = (BankReport, TransactionReport, SwizzlePlan, PaddingPlan, ClassPlan, ConversionPlan, GatherPlan, ArrayKernel)
-"""Answer types explained here."""
-_RECHECKED = {
-    **dict.fromkeys((SwizzlePlan, PaddingPlan, ClassPlan), "recounted from the addresses of every instruction"),
-    ConversionPlan: "rerun on element labels; instructions and turns recounted",
-    GatherPlan: "every index looked up again; instructions and turns recounted",
-}
 
 
 class Fact(NamedTuple):
-    """A named fact: its lines, and the same as JSON-ready data."""
+    """A named fact: its lines, and the same as JSON-ready data; whether what is explained holds as far as it says."""
 
     name: str
     lines: tuple[str, ...]
     value: object
+    holds: bool = True
 
 
-def said(name: str, text: str | list[str], value: object = None) -> Fact:
+def said(name: str, text: str | list[str], value: object = None, *, holds: bool = True) -> Fact:
     """Return a fact; without ``value``, its data are its lines."""
     lines = tuple(text.split("\n")) if isinstance(text, str) else tuple(text)
     given = (lines[0] if len(lines) == 1 else list(lines)) if value is None else value
-    return Fact(name, lines, given)
+    return Fact(name, lines, given, holds)
 
 
 def layout_facts(layout: Any) -> Iterator[Fact]:
@@ -207,112 +189,3 @@ def _grid(layout: Any, values: list[Any]) -> list[str]:
         return cells_text(cells_of(layout, GRID), side=GRID).splitlines()
     first = [written(tuple(each) if isinstance(each, list) else each) for each in values[:32]]
     return [" ".join(first) + (" ..." if len(values) > 32 else "")]
-
-
-def answer_facts(answer: Any) -> tuple[list[Fact], bool]:
-    """Return the facts of an answer, and whether its check passed."""
-    if isinstance(answer, BankReport):
-        return list(_bank_facts(answer)), True
-    if isinstance(answer, TransactionReport):
-        return list(_transaction_facts(answer)), True
-    if isinstance(answer, ArrayKernel):
-        return list(_kernel_facts(answer)), True
-    again = _RECHECKED[type(answer)]
-    try:
-        answer.check()
-    except MalformedError as error:
-        because = error.diagnostic.because or error.diagnostic.what
-        return [said("check", f"refuted: {because}", {"verdict": "refuted", "because": because})], False
-    facts = [said("check", f"holds: {again}", {"verdict": "holds", "by": again})]
-    if isinstance(answer, ConversionPlan):
-        return [*facts, *_conversion_facts(answer)], True
-    if isinstance(answer, GatherPlan):
-        return [*facts, *_gather_facts(answer)], True
-    facts += _lines(str(answer))
-    if isinstance(answer, SwizzlePlan):
-        facts.append(said("why", answer.why))
-        facts.append(said("over F2", str(answer.smem)))
-    served = answer.plan.served if isinstance(answer, ClassPlan) else answer.served
-    targets = list(dict.fromkeys(each.target for each in served))
-    return [*facts, said("targets", ", ".join(targets), targets)], True
-
-
-def _lines(text: str) -> Iterator[Fact]:
-    """The lines of an answer, split into name and text."""
-    for line in text.splitlines():
-        name, _, words = line.partition("  ")
-        yield said(name.strip(), words.strip())
-
-
-def _bank_facts(report: BankReport) -> Iterator[Fact]:
-    head, *_ = str(report).splitlines()
-    yield said("banks", head, {"turns": report.turns, "ideal": report.ideal, "conflict_free": report.conflict_free})
-    if not report.conflict_free:
-        yield said("worst", str(report.worst), report.worst.to_json())
-        if (cure := report.cure) is not None:
-            yield said("cure", f"{cure}: free of bank conflicts", str(cure))
-    if report.assumed:
-        yield said("note", report.assumed)
-    yield said("why", report.why)
-    yield said("words per bank", report.map_text.splitlines()[1:])
-
-
-def _transaction_facts(report: TransactionReport) -> Iterator[Fact]:
-    head, *_ = str(report).splitlines()
-    counts = {"sectors": report.sectors, "lines": report.lines, "ideal": report.ideal, "coalesced": report.coalesced}
-    yield said("transactions", head, counts)
-    yield said("why", report.why)
-    if (after := report.after) is not None:
-        better = {"registers": str(report.better), "sectors": after.sectors}
-        yield said("better", f"{report.better}: {after.sectors:,} sectors", better)
-    for note in report.notes:
-        yield said("note", note)
-    yield said("sizes", f"{report.sector_bytes} and {report.line_bytes} bytes: {'; '.join(report.sources)}")
-
-
-def _conversion_facts(plan: ConversionPlan) -> Iterator[Fact]:
-    head, first, second, *_ = (line.split(maxsplit=1)[1] for line in str(plan).splitlines())
-    yield said("conversion", head, {"mechanism": plan.mechanism, "cost": plan.cost.to_json(), "least": plan.least})
-    yield said("from", first, plan.source.to_json())
-    yield said("to", second, plan.destination.to_json())
-    steps = steps_text(plan)
-    yield said("steps", list(steps) or "none: the layouts are equal", list(steps))
-    yield from _choice(plan)
-
-
-def _choice(plan: ConversionPlan | GatherPlan) -> Iterator[Fact]:
-    yield said("why", plan.why)
-    if plan.excess:
-        yield said("spills", plan.excess)
-    others = [each for each in plan.alternatives if each.mechanism != plan.mechanism]
-    if others:
-        yield said("others", [" ".join(str(each).split()) for each in others], [each.to_json() for each in others])
-
-
-def _gather_facts(plan: GatherPlan) -> Iterator[Fact]:
-    head, first, second, along, *_ = (line.split(maxsplit=1)[1] for line in str(plan).splitlines())
-    yield said("gather", head, {"mechanism": plan.mechanism, "cost": plan.cost.to_json()})
-    yield said("from", first, plan.source.to_json())
-    yield said("indices", second, plan.index.to_json())
-    yield said("along", along, {"axis": plan.axis, "extent": plan.extent, "count": plan.count})
-    if plan.stage is not None:
-        turns = "an unknown number of turns" if plan.stage.turns < 0 else f"{plan.stage.turns} turns for equal indices"
-        text = f"{plan.stage.smem_bytes} bytes, {plan.stage.store.instruction} then {plan.stage.load} in {turns}"
-        yield said("shared", f"{text}, with a {plan.stage.barrier} barrier")
-    yield from _choice(plan)
-
-
-def _kernel_facts(made: ArrayKernel) -> Iterator[Fact]:
-    kernel, launch, *shared = (line.split(maxsplit=1)[1] for line in str(made).splitlines())
-    yield said("kernel", kernel)
-    yield said("launch", launch, {"blocks": made.blocks, "threads": made.kernel.threads})
-    yield said("moves", f"at least {made.moved_bytes} bytes", {"bytes": made.moved_bytes})
-    for argument in made.arrays:
-        extents = " x ".join(map(str, argument.shape))
-        does = "written" if argument.written else "read"
-        text = f"{extents} elements of {argument.element_bytes} bytes, {argument.align_bytes}-byte aligned, {does}"
-        yield said(argument.name, text)
-    if shared:
-        yield said("shared", shared)
-    if made.swizzle is not None:
-        yield said("swizzle", made.swizzle.cute or str(made.swizzle.smem))

@@ -252,7 +252,9 @@ def _misfit(groups: list[Group], access: GlobalAccess, found: Placed, asked: Ask
     loose = [aligned_runs(columns, found.bits, access.bits, found.bits) for _, columns, _ in groups]
     if None not in loose:
         at, where = _misaligned(groups, [each for each in loose if each is not None], access, found)
-        what = f"{access.name} would access a misaligned address: the device faults"
+        nvidia = lookup(asked.target).vendor == "nvidia"
+        effect = "the device faults" if nvidia else "in alignment mode DWORD it moves other bytes"
+        what = f"{access.name} would access a misaligned address: {effect}"
         return AdmissibilityError(Diagnostic("LA984", what, (where,), at, None, repairs))
     first = ", ".join(str(int(column[0]) // 8) for _, columns, _ in groups[:1] for column in columns[:4])
     because = (

@@ -14,6 +14,7 @@ from math import gcd, lcm, prod
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from layoutalg.ask.bank_turns import BankReport, banks
+from layoutalg.ask.explanation.texts import listing_facts
 from layoutalg.ask.facts import Fact, said
 from layoutalg.ask.global_moves import CHECK, Asked, global_moves, placed
 from layoutalg.ask.global_sectors import TransactionReport, report_of
@@ -26,7 +27,7 @@ from layoutalg.ground.errors import BudgetError, LayoutError
 from layoutalg.ground.verdict import Unknown
 from layoutalg.notation.mlir import Operation, fail, read_mlir
 from layoutalg.notation.triton import to_attribute
-from layoutalg.notation.ttgir import TensorType, Types
+from layoutalg.notation.ttgir import TensorType, Types, layouts_of
 from layoutalg.notation.written import stated
 from layoutalg.proofs.admission import Admitted
 from layoutalg.proofs.conversion import LINE_BYTES, ConversionPlan
@@ -106,11 +107,6 @@ def target_named(backend: object, arch: object) -> str | None:
     return next((name for name in names if name in TARGETS), None)
 
 
-def is_kernel(text: str) -> bool:
-    """Return whether a text has a function of Triton's dialects."""
-    return re.search(r"^\s*tt\.func\b", text, re.MULTILINE) is not None
-
-
 def kernel_facts(text: str, target: str) -> tuple[list[Fact], dict[str, object]]:
     """Return what is known of every line of a module, as facts and as JSON-ready data.
 
@@ -149,7 +145,8 @@ def kernel_facts(text: str, target: str) -> tuple[list[Fact], dict[str, object]]
     ]
     data = {"names": names, "target": named, "lines": [fact.value for fact in told], "passed": reader.passed}
     ranking = {"ranking": [line.one.line for line in costly]}
-    return facts, data | ranking | {"unknown": [{"line": one.line, "op": one.name} for one in reader.unknown]}
+    passed = {"unknown": [{"line": one.line, "op": one.name} for one in reader.unknown]}
+    return facts, data | ranking | passed | listing_facts(layouts_of(text))[1]
 
 
 def _target(head: str, otherwise: str) -> tuple[str, str]:

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from layoutalg.ask.consumers import Served, along
 from layoutalg.ask.facts import Fact, said
+from layoutalg.ask.whole_tiles import Served, along
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground import clock
 from layoutalg.ground.errors import BudgetError, LayoutError

@@ -34,7 +34,7 @@ _run_of, _ = door(
     __name__,
     {
         "layoutalg.cli.questions": "run_explain run_suggest run_banks run_transactions run_padding run_swizzle "
-        "run_ragged run_conversion run_admissible run_factorise run_diagnose run_tune run_campaign",
+        "run_ragged run_conversion run_admissible run_factorise run_diagnose",
         "layoutalg.cli.layouts": "run_equivalent run_compose run_logical_divide run_inverse run_convert",
         "layoutalg.cli.plans": "run_synth_tensormap run_synth_wgmma run_validate",
         "layoutalg.cli.checks": "run_check run_checker run_verify",
@@ -42,6 +42,7 @@ _run_of, _ = door(
         "layoutalg.cli.writing": "run_draw run_emit",
         "layoutalg.cli.indirect": "run_routing run_paged run_gather",
         "layoutalg.cli.schemas": "run_schema",
+        "layoutalg.cli.search": "run_tune run_campaign",
         "layoutalg.cli.demo": "run_demo",
     },
 )

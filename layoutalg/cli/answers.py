@@ -25,7 +25,6 @@ from layoutalg.ground.errors import (
     MalformedError,
     shown,
 )
-from layoutalg.proofs import checker
 
 PROVED = 0
 REFUTED = 1
@@ -48,7 +47,7 @@ EXIT_CODES = {
 }
 ERROR_SCHEMA = "layoutalg/error/1"
 VERDICT_SCHEMA = "layoutalg/verdict/1"
-CERTIFICATES = checker.SCHEMA.removesuffix("2")
+CERTIFICATES = "layoutalg/certificate/"
 """Start of the schema of certificates of any version."""
 Answer: TypeAlias = tuple[Result, list[str], int]
 TRACEBACK = "LAYOUTALG_TRACEBACK"

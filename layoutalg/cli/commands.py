@@ -9,8 +9,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields
-from typing import Any, Literal, NoReturn, TypeAlias
+from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias
 
 from layoutalg.cli.answers import EXIT_CODES, USAGE
 from layoutalg.cli.output import say, tell
@@ -44,11 +43,15 @@ class Parser(argparse.ArgumentParser):
         super().__init__(*of, **{"formatter_class": argparse.RawDescriptionHelpFormatter, **named})
         self.given: set[str] = set()
         self.mixed = False
+        self.later: dict[str, Argument] = {}
         for action in (None, "store"):
             self.register("action", action, _Once)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse, options anywhere; refuse leftover arguments with the usage of the command they were given to."""
+        for name, (flags, how) in self.later.items():  # only the command that is used gets its arguments
+            self.add_argument(*flags or [name], **how | {"dest": name} if flags else how)
+        self.later = {}
         if self.mixed or self._subparsers is not None:
             self.given.clear()
             found, left = super().parse_known_args(args, namespace)
@@ -143,9 +146,18 @@ _fields = _read_as(
 )
 
 
+class Argument(NamedTuple):
+    """An argument of a command: an option if it has flags, otherwise positional; ``how`` argparse reads it."""
+
+    flags: tuple[str, ...]
+    how: dict[str, Any]
+
+
 def argument(says: str | None, *flags: str, default: Any = None, **how: Any) -> Any:
-    """A field that is an argument: an option if it has flags, otherwise positional."""
-    return field(default=default, metadata={"help": says, "flags": flags, **how})
+    """Return an argument, as a field of a command has it."""
+    if how.get("nargs") != "+" and "required" not in how:
+        how["default"] = default
+    return Argument(flags, {"help": says, **how})
 
 
 def _target(says: str = "architecture (default sm_90a)") -> Any:
@@ -192,15 +204,16 @@ def _json(says: str = "print one JSON document that names its schema") -> Any:
     return _flag("--json", says)
 
 
-@dataclass(frozen=True)
 class Options:
     """Options that most commands have; shown after their own."""
 
     budget: float = _budget()
     json: bool = _json()
 
+    def __init__(self, **given: Any) -> None:
+        vars(self).update(given)
 
-@dataclass(frozen=True)
+
 class Explain(Options):
     """Explain a layout, a descriptor, a problem or a plan.
 
@@ -217,7 +230,6 @@ class Explain(Options):
     shape: Sizes | None = _extents("--shape", "sizes of the tensor of a #ttg attribute, outermost first: 64,64")
 
 
-@dataclass(frozen=True)
 class Suggest(Options):
     """Which shared layout to use: proved choices, best first, and why the others lose.
 
@@ -242,7 +254,6 @@ class Suggest(Options):
     fill: str = argument("what fills the tile (default tma)", "--fill", choices=("tma", "threads"), default="tma")
 
 
-@dataclass(frozen=True)
 class Banks(Options):
     """Bank conflicts of a shared-memory access, and a layout without them.
 
@@ -277,7 +288,6 @@ class Banks(Options):
     picture: str | None = _picture("the words per bank and phase", "-o", "--output")
 
 
-@dataclass(frozen=True)
 class Transactions(Options):
     """Sectors and lines of global memory that registers touch, and registers that touch fewer.
 
@@ -315,7 +325,6 @@ store --dtype f32 --origin 992,48
     picture: str | None = _picture("the sectors that each lane touches", "-o", "--output")
 
 
-@dataclass(frozen=True)
 class Padding(Options):
     """The smallest padding of a shared tile with which accesses take the fewest turns.
 
@@ -341,7 +350,6 @@ class Padding(Options):
     picture: str | None = _picture("the banks without and with padding", "-o", "--output")
 
 
-@dataclass(frozen=True)
 class Swizzle(Options):
     """The shared layout of a tile with the fewest turns for several accesses.
 
@@ -366,7 +374,6 @@ class Swizzle(Options):
     )
 
 
-@dataclass(frozen=True)
 class Ragged(Options):
     """The maps that copy tiles of every group of a ragged tensor, whatever the sizes, and the copies for given sizes.
 
@@ -401,7 +408,6 @@ NOTATIONS = ("cute_cpp", "cute_dsl", "cute_type", "ttg", "gluon", "isl")
 """Forms of ``to_text``."""
 
 
-@dataclass(frozen=True)
 class Equivalent(Options):
     """Whether two layouts are the same function: proved, or a coordinate where they differ.
 
@@ -415,7 +421,6 @@ class Equivalent(Options):
     shape: Sizes | None = _extents("--shape", "tensor extents, if neither layout has them: 64,64")
 
 
-@dataclass(frozen=True)
 class Compose(Options):
     """One layout after another: c -> outer(inner(c)).
 
@@ -428,7 +433,6 @@ class Compose(Options):
     widen: bool = _flag("--widen", "any two families; the result in the narrowest family that has it")
 
 
-@dataclass(frozen=True)
 class LogicalDivide(Options):
     """A layout divided by a tile: the tile, then the rest.
 
@@ -444,7 +448,6 @@ class LogicalDivide(Options):
     widen: bool = _flag("--widen", "the result in the narrowest family that has it")
 
 
-@dataclass(frozen=True)
 class Inverse(Options):
     """A one-sided inverse of a layout.
 
@@ -459,7 +462,6 @@ class Inverse(Options):
     widen: bool = _flag("--widen", "the inverse of a CuTe layout in the narrowest family that has it")
 
 
-@dataclass(frozen=True)
 class Convert(Options):
     """The same layout in another family or another system's notation; for registers see conversion.
 
@@ -472,7 +474,6 @@ class Convert(Options):
     form: str = argument(f"cute, linear, integer, piecewise; or {', '.join(NOTATIONS)}")
 
 
-@dataclass(frozen=True)
 class Conversion(Options):
     """The cheapest way from one layout of registers to another.
 
@@ -498,7 +499,6 @@ class Conversion(Options):
     picture: str | None = _picture("the steps")
 
 
-@dataclass(frozen=True)
 class Gather(Options):
     """The cheapest gather of registers along an axis; the ranking of the ways of gathering arrays by these indices.
 
@@ -526,7 +526,6 @@ class Gather(Options):
     )
 
 
-@dataclass(frozen=True)
 class Admissible(Options):
     """Whether an instruction can carry a layout: the bits and a proof, or the reason.
 
@@ -557,7 +556,6 @@ class Admissible(Options):
     budget: float = _budget(limits.PLAN_SECONDS)
 
 
-@dataclass(frozen=True)
 class Factorise(Options):
     """The part of a layout that a descriptor can carry, and the shuffles for the rest.
 
@@ -577,7 +575,6 @@ class Factorise(Options):
     budget: float = _budget(limits.PLAN_SECONDS)
 
 
-@dataclass(frozen=True)
 class Diagnose(Options):
     """The fields and the broken rules of a tensor map's bytes or a driver call's arguments.
 
@@ -594,7 +591,6 @@ class Diagnose(Options):
     target: str = _target()
 
 
-@dataclass(frozen=True)
 class SynthTensormap(Options):
     """A TMA plan, from a problem document or from a shared-memory layout and a tensor.
 
@@ -615,7 +611,6 @@ class SynthTensormap(Options):
     output: str | None = _output("write the JSON answer")
 
 
-@dataclass(frozen=True)
 class SynthWgmma(Options):
     """The descriptors with which wgmma reads a tile, from a problem document or a layout.
 
@@ -631,7 +626,6 @@ class SynthWgmma(Options):
     output: str | None = _output("write the JSON answer")
 
 
-@dataclass(frozen=True)
 class Synth:
     """Find descriptors and prove them.
 
@@ -641,7 +635,6 @@ class Synth:
     """
 
 
-@dataclass(frozen=True)
 class Check(Options):
     """Check certificates with the stand-alone checker, and replay the proofs of plans.
 
@@ -658,7 +651,6 @@ class Check(Options):
     documented_only: bool = _documented()
 
 
-@dataclass(frozen=True)
 class Verify(Options):
     """Decide for every trip count whether a pipeline can hang, race or lose bytes; show a run that goes wrong.
 
@@ -680,7 +672,6 @@ class Verify(Options):
     )
 
 
-@dataclass(frozen=True)
 class Certify(Options):
     """Write a claim or its negation as a certificate for the stand-alone checker.
 
@@ -705,7 +696,6 @@ class Certify(Options):
     output: str | None = _output("write the certificate")
 
 
-@dataclass(frozen=True)
 class Checker:
     """The path of the stand-alone certificate checker, one folder that needs only numpy.
 
@@ -717,7 +707,6 @@ class Checker:
     json: bool = _json("print its files in a JSON document that names its schema")
 
 
-@dataclass(frozen=True)
 class Routing(Options):
     """Where rows go when tokens are routed to experts, padded to blocks, with its certificate checked.
 
@@ -731,7 +720,6 @@ class Routing(Options):
     local: Sizes | None = _extents("--local", "first and last expert of this rank: 32,63")
 
 
-@dataclass(frozen=True)
 class Paged(Options):
     """Where the bytes of a paged sequence are: runs of pages and bytes, who may write, with its certificate checked.
 
@@ -748,7 +736,6 @@ class Paged(Options):
     stride: int | None = argument("bytes from page to page (default: those of a page)", "--stride", type=_count)
 
 
-@dataclass(frozen=True)
 class Validate(Options):
     """Run a plan and compare every byte.
 
@@ -762,7 +749,6 @@ class Validate(Options):
     budget: float = _budget(limits.RUN_SECONDS)
 
 
-@dataclass(frozen=True)
 class Draw(Options):
     """Draw a layout, a plan, a pipeline or an answer, as text or as SVG.
 
@@ -792,7 +778,6 @@ class Draw(Options):
     output: str | None = _output("write the picture as SVG")
 
 
-@dataclass(frozen=True)
 class Emit(Options):
     """Source text of a proved plan, or of a matrix product whose pipeline is proved.
 
@@ -836,7 +821,6 @@ class Emit(Options):
     major_b: str | None = argument("gemm: MN if B is K x N row-major", "--major-b", choices=("K", "MN"))
 
 
-@dataclass(frozen=True)
 class Tune(Options):
     """The legal choices of a kernel that should be fastest; measured by a function of yours.
 
@@ -858,7 +842,6 @@ class Tune(Options):
     dask: str | None = argument("address of a dask scheduler whose workers measure (default: here)", "--dask")
 
 
-@dataclass(frozen=True)
 class Campaign(Options):
     """Random cases against independent judges; a counterexample is repeated by its seed.
 
@@ -877,7 +860,6 @@ class Campaign(Options):
     budget: float = argument("seconds (default 600)", "--budget", type=_seconds, default=600.0)
 
 
-@dataclass(frozen=True)
 class Schema(Options):
     """The JSON Schema of a document that layoutalg reads or writes.
 
@@ -889,7 +871,6 @@ class Schema(Options):
     name: str | None = argument("name of the schema; without it, all names are listed", nargs="?")
 
 
-@dataclass(frozen=True)
 class Demo(Options):
     """Plan, prove, compile and validate a collection of tiles.
 
@@ -951,21 +932,23 @@ def _add(commands: argparse._SubParsersAction[Parser], name: str, options: type[
     says = first[0].lower() + first[1:].removesuffix(".")
     short = [SHORT[name]] if name in SHORT else []
     command = commands.add_parser(name, aliases=short, help=says, description=first, epilog=_examples(lines))
-    shared = [entry.name for entry in fields(Options)]
-    for entry in sorted(fields(options), key=lambda entry: shared.index(entry.name) if entry.name in shared else -1):
-        how = dict(entry.metadata)
-        flags = how.pop("flags")
-        if how.get("nargs") != "+" and "required" not in how:
-            how["default"] = entry.default
-        if flags:
-            command.add_argument(*flags, dest=entry.name, **how)
-        else:
-            command.add_argument(entry.name, **how)
+    command.later = arguments_of(options)
     command.set_defaults(options_class=options, run=run)
     return command
+
+
+def arguments_of(options: type[Any]) -> dict[str, Argument]:
+    """Return the arguments of a command by name, its own before those that most commands have."""
+    found = {
+        name: entry
+        for kind in reversed(options.__mro__)
+        for name, entry in vars(kind).items()
+        if isinstance(entry, Argument)
+    }
+    return {name: found[name] for name in sorted(found, key=lambda name: name in vars(Options))}
 
 
 def options_of(found: argparse.Namespace) -> Any:
     """Return the options of the command that was parsed."""
     kind = found.options_class
-    return kind(**{entry.name: getattr(found, entry.name) for entry in fields(kind)})
+    return kind(**{name: getattr(found, name) for name in arguments_of(kind)})

@@ -20,7 +20,7 @@ from layoutalg.cli.output import Steps, say, say_json
 from layoutalg.codegen.compile import to_cubin
 from layoutalg.codegen.cuda import load_kernel, store_kernel
 from layoutalg.codegen.launch import device as gpu
-from layoutalg.codegen.validate import ValidationReport, validate
+from layoutalg.codegen.validation import ValidationReport, validate
 from layoutalg.ground import clock
 from layoutalg.ground.document import Reader
 from layoutalg.ground.errors import LayoutError, MalformedError, MissingExtraError

@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
+from layoutalg import synth
 from layoutalg.cli import commands
 from layoutalg.cli.answers import (
     CERTIFICATES,
@@ -35,19 +36,13 @@ from layoutalg.proofs.symbolic import SymbolicPlan, SymbolicProblem, prove
 from layoutalg.proofs.symbolic.plan import SCHEMA as SYMBOLIC_SCHEMA
 from layoutalg.proofs.symbolic.problem import is_symbolic
 from layoutalg.proofs.tensor import tensor_of
-from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem, check
+from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProbe, TensorMapProblem, check
 from layoutalg.proofs.tensormap.plan import SCHEMA as PLAN_SCHEMA
 from layoutalg.proofs.tensormap.problem import SCHEMA
 from layoutalg.proofs.wgmma import OperandPlan, OperandProblem
 from layoutalg.proofs.wgmma.operand import PLAN_SCHEMA as OPERAND_SCHEMA
 from layoutalg.proofs.wgmma.operand import PROBLEM_SCHEMA as OPERAND_PROBLEM
-from layoutalg.synth import (
-    InadmissibleError,
-    InadmissibleOperandError,
-    synthesize_symbolic,
-    synthesize_tensormap,
-    synthesize_wgmma,
-)
+from layoutalg.synth.tensormap.probe import plan_or_probe
 from layoutalg.synth.tensormap.refusal import SCHEMA as REFUSAL_SCHEMA
 from layoutalg.synth.wgmma.refusal import SCHEMA as OPERAND_REFUSAL
 from layoutalg.targets.nvidia.tensormap import element_bytes
@@ -113,27 +108,27 @@ def _notation(argument: str) -> str:
 def _synthesized(document: object, seconds: float, documented_only: bool = False) -> Answer:
     if not is_symbolic(document):
         given = _object(document)
-        return _planned(lambda: synthesize_tensormap(given, seconds=seconds, documented_only=documented_only))
+        return _planned(lambda: plan_or_probe(given, seconds=seconds, documented_only=documented_only))
     if documented_only:
         raise malformed("/global/shape", "must be numbers with --documented-only", "names")
     problem = SymbolicProblem.from_json(document)
-    return _planned(lambda: synthesize_symbolic(problem, seconds=seconds))
+    return _planned(lambda: synth.synthesize_symbolic(problem, seconds=seconds))
 
 
 def _synthesized_operand(document: object) -> Answer:
     given = _object(document)
-    return _planned(lambda: synthesize_wgmma(given))
+    return _planned(lambda: synth.synthesize_wgmma(given))
 
 
-def _planned(find: Callable[[], TensorMapPlan | SymbolicPlan | OperandPlan]) -> Answer:
+def _planned(find: Callable[[], TensorMapPlan | TensorMapProbe | SymbolicPlan | OperandPlan]) -> Answer:
     """The plan found, or the answer that says why there is none."""
     try:
         plan = find()
-    except (InadmissibleError, InadmissibleOperandError) as error:
+    except (synth.InadmissibleError, synth.InadmissibleOperandError) as error:
         return error.to_json(), [f"inadmissible  {error}"], REFUTED
     except BudgetError as error:
         return failed(error)[0], [f"unknown       {error}"], UNKNOWN
-    return plan.to_json(), str(plan).split("\n"), PROVED
+    return plan.to_json(), str(plan).split("\n"), UNKNOWN if isinstance(plan, TensorMapProbe) else PROVED
 
 
 def solved(document: object, seconds: float, documented_only: bool = False) -> Solved:
@@ -227,7 +222,7 @@ def _verdict_answer(verdict: Verdict, document: object) -> Answer:
 
 
 def _validated(document: object, device: str, seed: int, seconds: float) -> Answer:
-    from layoutalg.codegen.validate import validate
+    from layoutalg.codegen.validation import validate
 
     if is_symbolic(document):
         raise malformed("/global/shape", "must be numbers: get a plan from SymbolicPlan.specialise", "names")

@@ -2,42 +2,24 @@
 
 from __future__ import annotations
 
-import pkgutil
 import re
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from layoutalg import ask, draw
-from layoutalg.ask.explanation import Explanation
+from layoutalg import ask, codegen, draw, synth
 from layoutalg.cli import commands
 from layoutalg.cli.answers import PROVED, REFUTED, UNKNOWN
 from layoutalg.cli.files import read_text
 from layoutalg.cli.inputs import as_options, read_subject, texts_of, written_in
-from layoutalg.cli.output import Steps, answer_file, put_into, say, say_answer, say_json
-from layoutalg.codegen.conversion import conversion_kernel
-from layoutalg.codegen.kernels.spaces import gemm_space
-from layoutalg.codegen.measure import MeasureGemm
+from layoutalg.cli.output import answer_file, put_into, say, say_answer, say_json
 from layoutalg.ground import clock
 from layoutalg.ground.document import Reader, load_json, malformed
 from layoutalg.ground.errors import MalformedError, TargetRuleError
 from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.dtypes import dtype_name, element_type, read_dtype, stated_type
-from layoutalg.proofs.ragged import RaggedFamily
 from layoutalg.proofs.smem import shared_tile
 from layoutalg.proofs.tensor import BASE_ALIGN_BYTES, Tensor, tensor_of
-from layoutalg.synth.admission import admissible
-from layoutalg.synth.conversions import conversion
-from layoutalg.synth.factor import factorise
-from layoutalg.synth.paddings import padding
-from layoutalg.synth.ragged import ragged
-from layoutalg.synth.search import Trial, Tuned, tune
-from layoutalg.synth.search.campaign import run_campaign as run_cases
-from layoutalg.synth.search.workers import workers
-from layoutalg.synth.swizzles import swizzle
-from layoutalg.synth.tensormap import InadmissibleError
 from layoutalg.targets.nvidia import tensormap as hardware
-from layoutalg.targets.nvidia.tensormap.diagnose import diagnose
 from layoutalg.targets.registry import TARGETS
 
 ILLEGAL = ("LA309", "LA310", "LA356", "LA840", "LA841")
@@ -54,8 +36,6 @@ TAKEN = {"layout", "consumer", "target", "dtype", "tile", *TAKEN_AS}
 SIZES = re.compile(r"[0-9]{1,18}(,[0-9]{1,18})*")
 """Extents of a tensor, in place of a layout."""
 _WORDS: Mapping[str, object] = {"true": True, "false": False, "null": None}
-CAMPAIGNS = ("ragged", "indirect")
-"""Functions of ``layoutalg.testing.campaigns``."""
 COPIES = 24
 """Copies that are shown as text."""
 
@@ -76,7 +56,7 @@ def run_explain(given: commands.Explain) -> int:
             if subject.kind == "json" or error.diagnostic.code not in ILLEGAL:
                 raise
             lines = (error.diagnostic.what, error.diagnostic.because)
-            found = Explanation("descriptor", (("illegal", lines),), {"illegal": list(lines)}, holds=False)
+            found = ask.Explanation("descriptor", (("illegal", lines),), {"illegal": list(lines)}, holds=False)
         say_answer(found, given.json)
     return PROVED if found.holds else REFUTED
 
@@ -146,7 +126,7 @@ def run_padding(given: commands.Padding) -> int:
         clock.check("a question")
         accesses = _accesses(given.accesses)
         with as_options(ARGUMENTS | {"shape": "shape"}):
-            found = padding(
+            found = synth.padding(
                 given.shape, accesses, given.targets or ["sm_90a"], given.dtype, form=given.form,
                 seconds=given.budget,
             )  # fmt: skip
@@ -160,7 +140,7 @@ def run_swizzle(given: commands.Swizzle) -> int:
         clock.check("a question")
         accesses = _accesses(given.accesses)
         with as_options(ARGUMENTS | {"shape": "--tile"}):
-            found = swizzle(
+            found = synth.swizzle(
                 accesses, given.targets or ["sm_90a"], given.dtype, given.form, tile=given.tile,
                 chunk_bytes=given.chunk, seconds=given.budget,
             )  # fmt: skip
@@ -174,12 +154,12 @@ def run_conversion(given: commands.Conversion) -> int:
         first, second = texts_of([given.source, given.destination], ["source", "destination"])
         with clock.within(given.budget), as_options(ARGUMENTS):
             clock.check("a conversion")
-            plan = conversion(
+            plan = synth.conversion(
                 first, second, given.dtype, given.target, mechanism=given.mechanism, smem_bytes=given.smem,
                 shape=given.shape,
             )  # fmt: skip
         if source is not None and not isinstance(plan, Unknown):
-            put_into(source, conversion_kernel(plan).text)
+            put_into(source, codegen.conversion_kernel(plan).text)
         _draw_and_say(plan, file, given.json)
     return UNKNOWN if isinstance(plan, Unknown) else PROVED
 
@@ -194,7 +174,7 @@ def run_admissible(given: commands.Admissible) -> int:
             raise malformed(f"--option {name}", f"must be given as --{TAKEN_AS.get(name, name)}, not as an option")
         if isinstance(sizes := read.get("tensor"), list) and all(isinstance(extent, int) for extent in sizes):
             read["tensor"] = (tuple(sizes), None, given.dtype)
-        found = admissible(
+        found = synth.admissible(
             layout, given.consumer, given.target, given.dtype, tile=given.tile, align_bytes=given.align,
             seconds=given.budget, **read,
         )  # fmt: skip
@@ -228,7 +208,9 @@ def run_factorise(given: commands.Factorise) -> int:
     with clock.within(given.budget):
         clock.check("a question")
         layout = _layout_in(given.layout, None, given.dtype)
-        found = factorise(layout, given.consumer, given.target, given.dtype, warps=given.warps, seconds=given.budget)
+        found = synth.factorise(
+            layout, given.consumer, given.target, given.dtype, warps=given.warps, seconds=given.budget
+        )
         return _answered(found, given.json)
 
 
@@ -249,7 +231,7 @@ def run_diagnose(given: commands.Diagnose) -> int:
     """Print the fields and broken rules of 128 bytes or a driver call's arguments."""
     with clock.within(given.budget):
         clock.check("a question")
-        found = diagnose(read_subject(given.map).value, given.target)
+        found = hardware.diagnose(read_subject(given.map).value, given.target)
         say_answer(found, given.json)
     return PROVED if found.accepted else REFUTED
 
@@ -263,11 +245,11 @@ def run_ragged(given: commands.Ragged) -> int:
             tensor = tensor_of((given.tensor, given.stride, given.dtype), smem)
             tile = given.tile or shared_tile(smem, None, hardware.element_bytes(tensor.dtype)).tile
             try:
-                found = ragged(
+                found = synth.ragged.ragged(
                     tensor, given.sizes, tile, smem, given.strategy, axis=given.axis, target=given.target,
                     direction="store" if given.store else "load", multiple=given.multiple,
                 )  # fmt: skip
-            except InadmissibleError as error:
+            except synth.InadmissibleError as error:
                 _say(error.to_json(), f"inadmissible  {error}", given.json)
                 return REFUTED
         if source is not None:
@@ -286,13 +268,13 @@ def _say(document: Any, words: str, as_json: bool) -> None:
         say(words)
 
 
-def _with_copies(found: RaggedFamily) -> dict[str, object]:
+def _with_copies(found: synth.RaggedFamily) -> dict[str, object]:
     """The family's document, with its copies if the sizes are known."""
     document = found.to_json()
     return document | {"copies": found.copies().table.tolist()} if found.sizes else document
 
 
-def _copied(found: RaggedFamily) -> list[str]:
+def _copied(found: synth.RaggedFamily) -> list[str]:
     """The first copies as lines."""
     copies = found.copies() if found.sizes else ()
     lines = [
@@ -300,53 +282,3 @@ def _copied(found: RaggedFamily) -> list[str]:
         for copy in copies[:COPIES]
     ]
     return lines + [f"  ... {len(copies) - COPIES} more copies"] * (len(copies) > COPIES)
-
-
-def run_tune(given: commands.Tune) -> int:
-    """Print the choices that should be fastest, measured if there is a function for it."""
-    m, n, k = given.shape
-    with clock.within(given.budget), as_options(ARGUMENTS | {"top": "--top", "dtype": "--dtype"}):
-        space = gemm_space((m, n, k), given.dtype, given.target)
-    if given.measure is not None:
-        measure = (
-            MeasureGemm((m, n, k), given.dtype, given.target)
-            if given.measure == "gpu"
-            else _named("--measure", given.measure)
-        )
-        with as_options({"dask": "--dask"}), workers(dask=given.dask) as executor:
-            say_answer(tune(space, measure, executor, given.database, given.top), given.json)
-        return PROVED
-    for option, value in (("--database", given.database), ("--dask", given.dask)):
-        if value is not None:
-            raise malformed(option, "needs --measure: nothing is measured without it", value)
-    ranked, refused = space.ranked()
-    shown = [Trial(each.choice, each.cycles, each.bound, None, "not measured") for each in ranked[: given.top]]
-    say_answer(Tuned(tuple(shown), len(ranked), len(refused)), given.json)
-    return PROVED
-
-
-def run_campaign(given: commands.Campaign) -> int:
-    """Run random cases and print those that go wrong; a campaign that the time limit cut is undecided."""
-    if ":" not in given.name and given.name not in CAMPAIGNS:
-        raise malformed("NAME", f"must be {', '.join(CAMPAIGNS)} or MODULE:FUNCTION", given.name)
-    case = _named("NAME", given.name if ":" in given.name else f"layoutalg.testing.campaigns:{given.name}")
-    options = {"plans": "--plans", "workers": "--workers", "dask": "--dask", "seed": "--seed"}
-    with as_options(options):
-        found = run_cases(
-            given.name, case, given.plans, given.seed, jobs=given.workers, dask=given.dask, seconds=given.budget,
-            progress=Steps(given.plans).done,
-        )  # fmt: skip
-    say_answer(found, given.json)
-    return REFUTED if found.wrong else PROVED if found.done == found.asked else UNKNOWN
-
-
-def _named(option: str, text: str) -> Callable[[Any], Any]:
-    """Return the function MODULE:FUNCTION; modules of the working directory count."""
-    sys.path.insert(0, "")
-    try:
-        found: Callable[[Any], Any] = pkgutil.resolve_name(text)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise malformed(option, f"must be MODULE:FUNCTION ({error})", text) from None
-    finally:
-        sys.path.remove("")
-    return found

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from layoutalg.draw.banks import draw_phases
 from layoutalg.draw.canvas import TALL, Canvas, Cell, cut, draw_value, level_of, many
+from layoutalg.draw.phases import draw_phases
 from layoutalg.ground.errors import RepresentabilityError
 from layoutalg.proofs.conversion import ConversionPlan
 from layoutalg.proofs.conversion_steps import Access, Read, Through

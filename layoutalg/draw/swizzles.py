@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from layoutalg.cute.swizzle import Swizzle
-from layoutalg.draw.banks import draw_words, lane_spans, words_of
 from layoutalg.draw.canvas import LEVELS, LINE_BYTES, LINES, TALL, Canvas, Cell, cut, draw_value, level_of, many
 from layoutalg.draw.grid import columns_text
+from layoutalg.draw.phases import draw_words, lane_spans, words_of
 from layoutalg.ground.errors import LayoutError
 from layoutalg.proofs.swizzling import IntArray, SwizzlePlan, instructions
 from layoutalg.proofs.universal import ClassPlan

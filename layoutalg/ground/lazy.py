@@ -6,7 +6,9 @@ import importlib
 import os
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
+
+Kept = TypeVar("Kept")
 
 _LOADING = threading.RLock()
 """Held while a slow module loads: z3 and others load parts of importlib whose imports deadlock between two threads.
@@ -38,6 +40,17 @@ def door(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], object
         return module if home[name].rpartition(".")[2] == name else getattr(module, name)
 
     return find, lambda: sorted(home)
+
+
+def named_for(value: object, names: Mapping[str, Kept]) -> Kept | None:
+    """Return the entry of a table for the type of a value or the nearest base, which the table names without loading.
+
+    Example:
+        >>> named_for(True, {"builtins.int": "a number"}), named_for("one", {"builtins.int": "a number"})
+        ('a number', None)
+    """
+    kinds = (f"{kind.__module__}.{kind.__qualname__}" for kind in type(value).__mro__)
+    return next((names[kind] for kind in kinds if kind in names), None)
 
 
 class _Later:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground import limits
+from layoutalg.notation import is_kernel
 from layoutalg.notation.gluon import parse_gluon
 from layoutalg.notation.triton import fail, smallest, to_attribute, to_bases, to_gluon
 from layoutalg.notation.ttg import parse_attribute
@@ -161,7 +162,7 @@ def report(compiled: Any, target: str = "sm_90a") -> Explanation:
         passed over     4 operations whose cost does not depend on a layout
     """
     from layoutalg.ask.explanation import explain
-    from layoutalg.ask.kernel_lines import is_kernel, target_named
+    from layoutalg.ask.kernel_lines import target_named
 
     lookup(target)
     asm = getattr(compiled, "asm", None)

@@ -82,6 +82,11 @@ def parse(text: str, shape: Sequence[int] | None = None) -> Any:
         raise MalformedError(replace(found, source=f"{READ_AS[found.code]}; {ALL_FORMS}")) from error.__cause__
 
 
+def is_kernel(text: str) -> bool:
+    """Return whether a text has a function of Triton's dialects."""
+    return re.search(r"^\s*tt\.func\b", text, re.MULTILINE) is not None
+
+
 def takes_shape(text: str) -> bool:
     """Return whether a text is Triton or Gluon notation or an affine map, which may need the tensor's shape."""
     ahead = TTGIR_AHEAD.match(text) or GLUON_AHEAD.match(text.lstrip()) or MAP_AHEAD.match(text)

@@ -20,7 +20,7 @@ from layoutalg.bridges.piecewise import in_pieces
 from layoutalg.ground.errors import BudgetError, InfeasibleError, LayoutError, TargetRuleError, shown
 from layoutalg.ground.verdict import Proved, Refuted, Unknown, Verdict
 from layoutalg.proofs.symbolic.plan import SymbolicPlan
-from layoutalg.proofs.tensormap.plan import TensorMapPlan
+from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProbe
 from layoutalg.proofs.wgmma import OperandPlan
 from layoutalg.synth.symbolic.call import tensormap
 from layoutalg.synth.wgmma.plan import wgmma
@@ -217,11 +217,14 @@ def assert_admissible(
         if consumer.startswith("wgmma"):
             return wgmma(consumer[-1], tensor, tile, smem, **options)
         direction = "store" if consumer == "tma.store" else "load"
-        return tensormap(tensor, tile, smem, **{"direction": direction, **options})
+        plan = tensormap(tensor, tile, smem, **{"direction": direction, **options})
     except (InfeasibleError, TargetRuleError) as error:
         raise _failure(f"{consumer} cannot carry this tile", str(error).splitlines()) from None
     except BudgetError as error:
         raise _undecided(f"whether {consumer} can carry the tile", [], Unknown(error.diagnostic.because)) from None
+    if isinstance(plan, TensorMapProbe):
+        raise _undecided(f"whether {consumer} can carry the tile", [], Unknown(plan.reason))
+    return plan
 
 
 def _compared(f: Function, g: Function, budget: Budget) -> Verdict:

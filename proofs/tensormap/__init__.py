@@ -1,4 +1,4 @@
-"""TensorMap plans: problem, plan and checker."""
+"""TensorMap plans: problem, plan, probe and checker."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from layoutalg.proofs.tensormap.checker import check
     from layoutalg.proofs.tensormap.listed_problem import ListedProblem
     from layoutalg.proofs.tensormap.plan import Issue, TensorMapPlan
+    from layoutalg.proofs.tensormap.probe import TensorMapProbe
     from layoutalg.proofs.tensormap.problem import TensorMapProblem
 
 __getattr__, __dir__ = door(
@@ -18,8 +19,9 @@ __getattr__, __dir__ = door(
         f"{__name__}.checker": "check",
         f"{__name__}.listed_problem": "ListedProblem",
         f"{__name__}.plan": "Issue TensorMapPlan",
+        f"{__name__}.probe": "TensorMapProbe",
         f"{__name__}.problem": "TensorMapProblem",
     },
 )
 
-__all__ = ["Issue", "ListedProblem", "TensorMapPlan", "TensorMapProblem", "check"]
+__all__ = ["Issue", "ListedProblem", "TensorMapPlan", "TensorMapProbe", "TensorMapProblem", "check"]

@@ -34,6 +34,7 @@ _finder, _ = door(
     {
         f"{__name__}.accesses": "find_access find_copy",
         f"{__name__}.bulk": "find_bulk",
+        f"{__name__}.im2col": "find_im2col",
         f"{__name__}.lds": "find_lds",
         f"{__name__}.names": "by_name",
         f"{__name__}.registers": "find_amd find_mma find_warpgroup",
@@ -110,7 +111,11 @@ def admissible(
         missing = consumer_of(consumer, lookup(request.target))
         if isinstance(missing, Absent):
             return _absent(request, head, missing)
-        family = "warpgroup" if of_registers and head == "wgmma" else CONSUMERS[head].family
+        family = CONSUMERS[head].family
+        if of_registers and head == "wgmma":
+            family = "warpgroup"
+        elif consumer.split(".")[:2] == ["tma", "im2col"]:
+            family = "im2col"
         find: Finder = _finder(f"find_{family}")  # type: ignore[assignment]
         with clock.within(given):
             return find(request)

@@ -34,7 +34,6 @@ from layoutalg.proofs.tensor import Tensor, tensor_of
 from layoutalg.proofs.tensormap import ListedProblem, TensorMapPlan, TensorMapProblem, meaning
 from layoutalg.proofs.tensormap.plan import OOB_CLASSES
 from layoutalg.synth.admission.ideas import Idea
-from layoutalg.synth.admission.im2col import find_im2col
 from layoutalg.synth.admission.repairs import ranked
 from layoutalg.synth.admission.request import CHECK, Request, no_chunks
 from layoutalg.synth.tensormap import InadmissibleError, synthesize_tensormap
@@ -94,8 +93,6 @@ def find_tma(request: Request) -> Admission:
         >>> print(admissible("(64,64):(72,1)", "tma").rules)
         ('SMEM_DENSE',)
     """
-    if request.consumer.split(".")[1:2] == ["im2col"]:
-        return find_im2col(request)
     request.only("tensor", "issues", "oob", "interleave", "distinct")
     for name in ("tensor", "oob"):
         if request.problem is not None and request.options.get(name) is not None:

@@ -9,10 +9,10 @@ from layoutalg.ground.check import Checker
 from layoutalg.proofs.symbolic.plan import SymbolicPlan
 from layoutalg.proofs.symbolic.problem import SymbolicProblem, has_names
 from layoutalg.proofs.tensor import Tensor
-from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
+from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProbe, TensorMapProblem
 from layoutalg.proofs.tensormap.problem import MapOptions
 from layoutalg.synth.symbolic.planner import synthesize_symbolic
-from layoutalg.synth.tensormap.planner import synthesize_tensormap
+from layoutalg.synth.tensormap.probe import plan_or_probe
 
 _SEARCH = ("seconds", "repair")
 _OF_NUMBERS, _OF_NAMES = ("documented_only", "interleave"), ("for_all",)
@@ -36,7 +36,7 @@ def tensormap(
     target: str = "sm_90a",
     direction: str = "load",
     **options: Unpack[CallOptions],
-) -> TensorMapPlan | SymbolicPlan:
+) -> TensorMapPlan | TensorMapProbe | SymbolicPlan:
     """Return a proved plan that copies tiles of a tensor to or from a shared-memory layout.
 
     Args:
@@ -45,7 +45,8 @@ def tensormap(
         tile: Tile extents in elements, outermost dimension first.
         smem: A layout of any family or its text: tile coordinates, outermost first, to element offsets. Defaults to
             row-major.
-        target: Architecture.
+        target: Architecture. If no device of it was measured, the answer is a ``TensorMapProbe``: a plan that documents
+            allow there and that is proved for sm_90a, with the reason why it is no proof.
         direction: ``"load"`` (global to shared) or ``"store"``.
         options: As for ``TensorMapProblem.of`` (``swizzle``, ``axes``, ``bounds``, ``element_strides``, ...) and
             ``synthesize_tensormap`` (``seconds``, ``repair``, ``documented_only``). Symbolic sizes: also
@@ -70,7 +71,7 @@ def tensormap(
     }
     if symbolic:
         return synthesize_symbolic(SymbolicProblem.of(tensor, tile, smem, **stated), **search)
-    return synthesize_tensormap(TensorMapProblem.of(tensor, tile, smem, **stated), **search)
+    return plan_or_probe(TensorMapProblem.of(tensor, tile, smem, **stated), **search)
 
 
 def _has_names(tensor: object, bounds: object) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from layoutalg.proofs.tensormap import Issue, TensorMapPlan, TensorMapProblem
+from layoutalg.proofs.tensormap import Issue, TensorMapPlan, TensorMapProbe, TensorMapProblem
 from layoutalg.synth.tensormap.planner import synthesize_tensormap
 from layoutalg.synth.tensormap.refusal import InadmissibleError
 
-__all__ = ["InadmissibleError", "Issue", "TensorMapPlan", "TensorMapProblem", "synthesize_tensormap"]
+__all__ = ["InadmissibleError", "Issue", "TensorMapPlan", "TensorMapProbe", "TensorMapProblem", "synthesize_tensormap"]

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -121,14 +121,18 @@ def synthesize_tensormap(
             raise
         because = f"{error.diagnostic.where[0]}: {error.diagnostic.because}"
         raise BudgetError(Diagnostic("LA410", "gave up looking for a plan", _CALL, because)) from None
-    raise InadmissibleError(_diagnostic(stated, outcome, repairs), tuple(outcome), repairs)
+    raise inadmissible(stated, outcome, repairs)
 
 
-def _diagnostic(problem: TensorMapProblem, violations: list[Violation], repairs: tuple[Repair, ...]) -> Diagnostic:
+def inadmissible(
+    problem: TensorMapProblem, violations: Sequence[Violation], repairs: tuple[Repair, ...] = ()
+) -> InadmissibleError:
+    """Return the error of a problem without a plan."""
     shape = f"tile {list(problem.tile)} of {problem.dtype} {list(problem.global_shape)}:{list(problem.global_strides)}"
     because = "\n         ".join(f"{violation.rule}: {violation.message}" for violation in violations)
     shown = tuple(replace(r, document=None) for r in repairs)
-    return Diagnostic("LA400", "no TensorMap carries this tile", (shape,), because, None, shown)
+    diagnostic = Diagnostic("LA400", "no TensorMap carries this tile", (shape,), because, None, shown)
+    return InadmissibleError(diagnostic, tuple(violations), repairs)
 
 
 def _plan(stated: TensorMapProblem, documented_only: bool) -> TensorMapPlan | list[Violation]:

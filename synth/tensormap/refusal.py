@@ -18,6 +18,7 @@ from layoutalg.synth.tensormap.sight import sights
 from layoutalg.targets.model import Violation
 from layoutalg.targets.nvidia import tensormap as hardware
 from layoutalg.targets.nvidia.tensormap import limits
+from layoutalg.targets.registry import lookup
 
 SCHEMA = "layoutalg/tensormap-refusal/1"
 ALIGN = limits.GLOBAL_ALIGN_BYTES
@@ -92,8 +93,9 @@ def _target(problem: TensorMapProblem) -> Iterator[Violation]:
 def _capacity(problem: TensorMapProblem) -> Iterator[Violation]:
     last = sum(span(modes)[1] for modes in problem.smem_modes)
     total = (1 + last) * problem.element_bytes
-    if total > limits.MAX_SMEM_BYTES:
-        text = f"the tile spans {total} bytes; a block has {limits.MAX_SMEM_BYTES} bytes of shared memory"
+    room = lookup(problem.arch).shared_kib[0] << 10
+    if total > room:
+        text = f"the tile spans {total} bytes; a block has {room} bytes of shared memory"
         yield Violation("SMEM_CAP", text, "smem.modes")
 
 

@@ -5,7 +5,7 @@ operations (``tests/property/test_admission_bulk.py`` checks again). All of them
 an H100 (``tests/data/measured/forms_dev.json.gz``): there a misaligned address is an error, a misaligned size is
 silently rounded down.
 
-References: PTX ISA 9.1, cp.async.bulk, cp.reduce.async.bulk.
+References: PTX ISA 9.1, 9.7.9.25.4.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from layoutalg.targets.model import Rule, Source
 
 UNIT_BYTES = 16
 """Sizes and both addresses are multiples of this."""
-_SOURCE = Source("PTX ISA", "9.1", "cp.async.bulk, cp.reduce.async.bulk")
+_SOURCE = Source("PTX ISA", "9.1", "9.7.9.25.4 Bulk copy: cp.async.bulk, cp.reduce.async.bulk")
 _TABLE = (
     ("BULK_CONTIGUOUS", "a copy moves one run of bytes that is contiguous on both sides", "one run"),
     ("BULK_SIZE", "its size is a multiple of 16 bytes", "16 bytes"),

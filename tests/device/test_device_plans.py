@@ -13,7 +13,7 @@ from layoutalg.codegen.cuda import load_kernel, store_kernel
 from layoutalg.codegen.launch import download, from_dlpack, load_tile, place_map, run, upload
 from layoutalg.codegen.matmul import WgmmaTiles, matmul_kernel
 from layoutalg.codegen.simulate import shared_image
-from layoutalg.codegen.validate import default_origins, validate
+from layoutalg.codegen.validation import default_origins, validate
 from layoutalg.proofs.tensormap import Issue, TensorMapPlan
 from layoutalg.synth.tensormap import InadmissibleError, synthesize_tensormap
 

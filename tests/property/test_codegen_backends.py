@@ -13,7 +13,7 @@ from layoutalg.codegen.kernel import STATUS_DONE
 from layoutalg.codegen.launch import place_map
 from layoutalg.codegen.plans import image_bytes
 from layoutalg.codegen.simulate import POISON, shared_image
-from layoutalg.codegen.validate import default_origins, validate
+from layoutalg.codegen.validation import default_origins, validate
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.synth.tensormap import InadmissibleError, synthesize_tensormap
 from layoutalg.targets.nvidia.tensormap import element_bytes

@@ -11,7 +11,7 @@ from judges.commands import run
 
 import layoutalg as la
 from layoutalg.cli import PROVED, REFUTED, USAGE
-from layoutalg.cli.commands import COMMANDS, KINDS
+from layoutalg.cli.commands import COMMANDS, KINDS, arguments_of
 from layoutalg.ground.errors import MalformedError
 from layoutalg.proofs.dtypes import element_type, stated_bits, stated_type
 
@@ -50,9 +50,7 @@ def test_a_type_and_its_width_are_one_question_under_either_name(words):
 
 def test_every_command_has_both_names():
     for name, options in {**COMMANDS, **KINDS}.items():
-        flags = [
-            entry.metadata["flags"] for entry in options.__dataclass_fields__.values() if "flags" in entry.metadata
-        ]
+        flags = [entry.flags for entry in arguments_of(options).values()]
         for one, other in (("--dtype", "--bits"), ("--tile", "--shape"), ("--access", "--instruction")):
             has = [each for each in flags if one in each or other in each]
             assert all(one in each and other in each for each in has) or name in ("emit", "tune"), (name, has)

@@ -227,7 +227,7 @@ TENSOR = la.Tensor((64, 64), dtype="bf16")
         ((ROWS, TENSOR, None, 5), {}, "LA982", "must be a str"),
         ((ROWS, TENSOR, None, "sm_10"), {}, "LA340", "known targets"),
         ((ROWS, TENSOR, None, "gfx942"), {}, "LA713", "multiple of 64 threads"),
-        (("(64,8):(1,64)", TENSOR, None, "gfx950"), {}, "LA983", "not for this architecture"),
+        (("(64,8):(1,64)", TENSOR, None, "gfx1100"), {}, "LA983", "no size of a cache line for RDNA"),
         ((ROWS, TENSOR, None), {"origin": (0,)}, "LA982", "must have 2 entries"),
         ((ROWS, TENSOR, None), {"origin": (0, "x")}, "LA982", "must be an integer or (remainder"),
         ((ROWS, TENSOR, None), {"origin": (0, (0, 0))}, "LA982", "must be in [1, "),
@@ -284,10 +284,14 @@ def test_bases_and_origins_known_modulo_a_number() -> None:
 
 def test_amd_counts_lines() -> None:
     rows = "(64,4):(1,64)"  # a lane a row
-    for target, line in (("gfx942", 128), ("gfx90a", 64)):
+    for target, line in (("gfx942", 128), ("gfx950", 128), ("gfx90a", 64)):
         report = la.transactions(rows, la.Tensor((64, 1024), dtype="f32"), target=target, tile=(64, 4))
         assert (report.instruction, report.sectors, report.sector_bytes) == ("global_load_dwordx4", 64, line)
         assert report.ideal == 64 * 16 // line
+        written = la.transactions(rows, la.Tensor((64, 1024), dtype="f32"), "store", target=target, tile=(64, 4))
+        assert (written.sector_bytes, written.line_bytes) == (64, line)  # what one write request moves
+    with pytest.raises(la.AdmissibilityError, match="alignment mode DWORD it moves other bytes"):
+        la.transactions(rows, la.Tensor((64, 1025)), "global_load_dwordx2", target="gfx950", tile=(64, 4))
     shifted = la.transactions(rows, la.Tensor((64, 1025), dtype="f32"), target="gfx942", tile=(64, 4))
     assert shifted.instruction == "global_load_dwordx4"  # words may lie at any multiple of 4 bytes
     assert shifted.sectors == sum(len({(4100 * row) // 128, (4100 * row + 15) // 128}) for row in range(64))

@@ -21,7 +21,7 @@ from judges.pipeline_programs import plain as plain_ring
 import layoutalg as la
 from layoutalg.cli.schemas import schema_names, schema_text
 from layoutalg.codegen.product import ProductReport
-from layoutalg.codegen.validate import ValidationReport
+from layoutalg.codegen.validation import ValidationReport
 from layoutalg.codegen.variants import VariantReport, VariantRow
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.errors import plain
@@ -110,6 +110,7 @@ def answers() -> Iterator[Any]:
     yield la.admissible(tcgen05.scale_layout(128, 4), "tcgen05.scale", "sm_100a", "ue8m0")
     yield la.admissible(HELD, "tcgen05.D", "sm_100a", "f32")
     yield la.admissible("(64,64):(64,1)", "tma", "sm_100a")  # not measured, so unknown
+    yield la.tensormap(((1024, 512), None, "bf16"), (64, 64), target="sm_100a")
     yield tcgen05.InstructionDescriptor("f16", 128, 256, "bf16", "bf16", "f32")
     yield tcgen05.TmemAccess("32x32b", 4, 1, 32)
     for arch in TARGETS:

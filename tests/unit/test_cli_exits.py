@@ -147,9 +147,8 @@ def test_an_unexpected_error_is_one_line_and_70(error, words, plan_file, monkeyp
         raise error
 
     monkeypatch.delenv("LAYOUTALG_TRACEBACK", raising=False)
-    for name in ("layoutalg.cli.plans.check", "layoutalg.cli.plans.synthesize_tensormap"):
-        monkeypatch.setattr(name, broken)
-    monkeypatch.setattr("layoutalg.ask.explanation.synthesize_tensormap", broken)
+    for name in ("cli.plans.check", "ask.explanation.plans.synthesize_tensormap", "cli.plans.plan_or_probe"):
+        monkeypatch.setattr(f"layoutalg.{name}", broken)
     file = plan_file if words[0] == "check" else EXAMPLE
     assert main([*words, str(file)]) == INTERNAL
     out, err = capsys.readouterr()
@@ -384,7 +383,7 @@ def test_names_that_no_answer_can_have_are_refused_before_the_work(name, tmp_pat
     monkeypatch.chdir(tmp_path)
     (tmp_path / "plan.json").write_text("precious", encoding="utf-8")
     (tmp_path / "loop").symlink_to("loop")
-    monkeypatch.setattr("layoutalg.cli.plans.synthesize_tensormap", None)
+    monkeypatch.setattr("layoutalg.cli.plans.plan_or_probe", None)
     assert synth(name) == USAGE
     assert "cannot write the answer" in capsys.readouterr().err
     assert files(tmp_path) == ["loop", "plan.json"]
@@ -398,7 +397,7 @@ def test_a_failed_run_leaves_the_file_as_it_was(tmp_path, monkeypatch):
     def broken(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("layoutalg.cli.plans.synthesize_tensormap", broken)
+    monkeypatch.setattr("layoutalg.cli.plans.plan_or_probe", broken)
     assert synth(kept) == INTERRUPTED
     assert kept.read_text(encoding="utf-8") == "precious"
     assert files(tmp_path) == ["plan.json"]

@@ -12,7 +12,7 @@ import pytest
 import layoutalg as la
 from layoutalg.codegen import hostsim, store_memory
 from layoutalg.codegen.launch import device
-from layoutalg.codegen.validate import default_origins, validate
+from layoutalg.codegen.validation import default_origins, validate
 from layoutalg.ground.errors import BudgetError, MalformedError, MissingExtraError
 from layoutalg.proofs.tensormap import Issue, TensorMapPlan
 from layoutalg.synth.tensormap import synthesize_tensormap

@@ -56,7 +56,7 @@ from layoutalg.proofs.symbolic.obligations import obligations
 from layoutalg.proofs.symbolic.residues import Axis, Residues
 from layoutalg.proofs.tcgen05 import Tcgen05Tile, TmemPlan
 from layoutalg.proofs.tensor import Tensor
-from layoutalg.proofs.tensormap import ListedProblem, TensorMapPlan, check
+from layoutalg.proofs.tensormap import ListedProblem, TensorMapPlan, TensorMapProbe, check
 from layoutalg.proofs.tensormap.bounds import requested_boxes
 from layoutalg.proofs.tensormap.walk import walk
 from layoutalg.proofs.wgmma import OperandPlan
@@ -144,6 +144,7 @@ VALUES: dict[type, Any] = {
         PLAN.problem,
         ListedProblem.listed(Tensor((2, 8), None, "u64"), (2, 8), [*range(8, 16), *range(8)]),
         PLAN,
+        TensorMapProbe(PLAN.problem.with_changes(arch="sm_100a"), "no device", PLAN),
         PLAN.issues[0],
         walk(PLAN),
         requested_boxes(PLAN, walk(PLAN)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pkgutil
 import time
 from dataclasses import replace
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import layoutalg as la
+from layoutalg.ask import explanation
 from layoutalg.ask.tile_facts import ASKED
 from layoutalg.codegen import transpose_kernel
 from layoutalg.proofs.tensormap import TensorMapPlan, check
@@ -29,6 +31,13 @@ SAME = [
     "Sw<3,4,3> o smem_ptr[16b](unset) o (_64,_64):(_64,_1)",
     "Sw<3,4,3,byte> o 0 o (64,64):(64,1)",
 ]
+
+
+def test_types_and_functions_found_by_name_are_there() -> None:
+    kinds = {name: pkgutil.resolve_name(name) for name in explanation._EXPLAINED}
+    assert [name for name, kind in kinds.items() if f"{kind.__module__}.{kind.__qualname__}" != name] == []
+    functions = {function for _, function in explanation._EXPLAINED.values()}
+    assert all(callable(explanation._found(name)) for name in functions | {*explanation._DOCUMENTS.values()})
 
 
 @pytest.mark.parametrize("value", SAME[:4], ids=["cute", "f2", "isl", "printout"])

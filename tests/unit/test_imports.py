@@ -44,27 +44,68 @@ def test_importing_the_package_brings_numpy_only_on_use():
     assert "numpy" in loaded_after("import layoutalg as la; la.CuteLayout")
 
 
-def test_a_numeric_question_loads_what_it_needs():
-    """Neither piecewise layouts nor other finders than the one that is asked."""
+def modules_after(statement: str) -> list[str]:
+    """The modules of the library in a fresh interpreter after a statement, without ``layoutalg.``."""
     code = (
-        "import sys, json, layoutalg as la\n"
-        "assert la.admissible('Sw<3,3,3> o 0 o (64,64):(64,1)', 'wgmma.A')\n"
-        "print(json.dumps([name for name in sys.modules if name.startswith('layoutalg')]))"
+        f"import sys, json, io, contextlib, layoutalg as la\nwith contextlib.redirect_stdout(io.StringIO()):\n"
+        f"    {statement}\n"
+        "print(json.dumps([name[10:] for name in sys.modules if name.startswith('layoutalg.')]))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
-    loaded = json.loads(done.stdout)
-    assert len(loaded) <= 150
-    other = ("piecewise", "hierarchy", "bridges", "synth.tensormap", "synth.tcgen05", "synth.admission.registers")
-    assert [name for name in loaded if name.removeprefix("layoutalg.").startswith(other)] == []
+    return json.loads(done.stdout)
+
+
+def shell(*words: str) -> str:
+    """The statement that runs a command as the shell does."""
+    return f"from layoutalg.cli import main; assert main({list(words)}) in (0, 1)"
+
+
+ELSEWHERE = ("codegen.", "draw.pictures", "draw.pipelines", "draw.ragged", "interop", "proofs.pipeline", "testing")
+"""What no question about one layout needs."""
+FINDERS = ("synth.conversions", "synth.factor", "synth.ragged", "synth.search", "synth.schedule", "synth.solving")
+TILE = "Sw<3,3,3> o 0 o (64,64):(64,1)"
+NEEDS = {
+    "the options of every command": (shell("explain", "--help"), 25, ("proofs", "notation", "synth", "targets")),
+    "a numeric question": (
+        f"assert la.admissible({TILE!r}, 'wgmma.A')", 150,
+        ("piecewise", "hierarchy", "bridges", "synth.tensormap", "synth.tcgen05", "synth.admission.registers"),
+    ),
+    "an explanation": (
+        shell("explain", "Sw<3,4,3> o 0 o (64,64):(64,1)"), 280,
+        ("ask.kernel_lines", "ask.bank_turns", "ask.explanation.plans", "synth.paddings", "synth.swizzles"),
+    ),
+    "a dump": (shell("explain", "0x4000004000010000"), 230, ("synth.tensormap", "ask.kernel_lines", "ask.bank_turns")),
+    "bank turns and sectors": (
+        f"{shell('banks', 'ldmatrix', TILE)}; {shell('transactions', '(32,4):(4,1)', '4096,4096')}", 225,
+        ("ask.tile_facts", "synth.tensormap", "synth.wgmma"),
+    ),
+    "equality and conversion": (
+        f"{shell('equal', '(4,8):(1,4)', '32:1')}; {shell('convert', '(4,8):(1,4)', 'linear')}", 170,
+        ("ask", "draw", "synth"),
+    ),
+}  # fmt: skip
+"""By question: a statement that asks it, the most modules that it loads, and packages that it does not."""
+
+
+@pytest.mark.parametrize("question", NEEDS)
+def test_a_question_loads_what_it_needs(question):
+    statement, most, other = NEEDS[question]
+    loaded = modules_after(statement)
+    assert [name for name in loaded if name.startswith((*ELSEWHERE, *FINDERS, *other))] == []
+    assert len(loaded) <= most
 
 
 def test_this_test_can_fail():
     assert "islpy" in loaded_after("import layoutalg, islpy")
     heavy = loaded_after("import layoutalg as la; la.convert.to_piecewise(la.parse('(4,8):(1,4)'))")
     assert "islpy" in heavy
+    drawn = modules_after("la.draw.svg(la.parse('(4,8):(1,4)')); la.codegen.attention_kernel")
+    assert {"codegen.kernels.attention", "draw.pictures", "draw.pipelines", "proofs.pipeline"} <= {*drawn}
 
 
-@pytest.mark.parametrize("module", ["proofs.smem", "proofs.tensormap.swizzle", "proofs.certify.systems"])
+@pytest.mark.parametrize(
+    "module", ["proofs.smem", "proofs.tensormap.swizzle", "proofs.certify.systems", "codegen.pipeline.emission"]
+)
 def test_a_module_can_be_imported_first(module):
     """A cycle of imports shows only where a process enters it at the wrong module."""
     assert "numpy" in loaded_after(f"import layoutalg.{module}")
@@ -102,8 +143,8 @@ def test_public_names_resolve():
 
 
 PACKAGES = [
-    "", "codegen", "codegen.pipeline", "interop", "pipeline", "proofs", "synth", "targets", "targets.layouts",
-    "targets.nvidia", "testing",
+    "", "ask", "codegen", "codegen.kernels", "codegen.pipeline", "draw", "interop", "pipeline", "proofs", "synth",
+    "targets", "targets.layouts", "targets.nvidia", "testing",
 ]  # fmt: skip
 SHOWN = f"""
 import layoutalg as la

@@ -101,7 +101,7 @@ def no_tensor_maps(target: str) -> tuple[Violation, ...]:
 def require_measured(target: str) -> None:
     """Raise LA830 unless the target has tensor maps, LA306 unless a device of it was measured."""
     for missing in no_tensor_maps(target):
-        source = "CUDA programming guide, compute capabilities: tensor memory access"
+        source = "CUDA driver API, tensor map objects: compute capability 9.0 or higher"
         raise TargetRuleError(Diagnostic("LA830", missing.message, source=source), missing.rule)
     if not lookup(target).measured:
         raise TargetRuleError(

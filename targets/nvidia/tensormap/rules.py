@@ -58,12 +58,14 @@ def measured_rule(
 _rule = partial(measured_rule, "NVIDIA H200", _SPANS)
 _TABLE = (
     _rule("NO_TMA", "Tensor maps need compute capability 9.0 or later of NVIDIA.",
-          "cc >= 9.0", (Source("CUDA programming guide", "13.0", "compute capabilities, tensor memory access"),),
+          "cc >= 9.0", (_api("description"),),
           "not tested", "every device measured has tensor maps"),
     _rule("RANK", "The rank is 1 to 5, and 3 to 5 when interleave is on.",
           "1..5; 3..5", (_api("tensorRank"),), "enforced",
           "ranks 0 to 5 were tested: 0 is refused, and 1 and 2 with interleave"),
-    _rule("ARCH_ATOM", "ATOM swizzles and the packed 4- and 6-bit types need compute capability 10.0 or later.",
+    _rule("ARCH_ATOM",
+          "ATOM swizzles and the packed 4- and 6-bit types need compute capability 10.0 or later; loads to "
+          "shared::cluster have neither on sm_120a.",
           "cc >= 10.0", (_api("tensorDataType, swizzle", "12.8"), Source("PTX ISA", "9.1", "5.5.7 and 9.7.9.27.1.1")),
           "enforced", "every such map was refused on cc 9.0"),
     _rule("BASE_ALIGN",
@@ -153,7 +155,8 @@ _TABLE = (
           "No two elements of a stored tile share a byte with different values: their order is not defined.",
           "distinct bytes", (), "not tested", "", "use"),
     _rule("SMEM_CAP", "A block owns at most 232,448 bytes of shared memory on cc 9.0.",
-          "232,448 B", (Source("CUDA programming guide", "13.0", "technical specifications per compute capability"),),
+          "232,448 B",
+          (Source("CUDA C++ Programming Guide", "13.0", "Technical Specifications per Compute Capability"),),
           "not tested", "", "use"),
     _rule("MEMORY_RANGE", "Every element inside the tensor's extents is in allocated global memory.",
           "0 <= address < size", (), "not tested", "", "use"),

@@ -21,8 +21,8 @@ End: TypeAlias = "tuple[bool, int]"
 """An end of an interval of indices: a constant, or N plus it."""
 
 
-def ledger(pipeline: Pipeline, target: str) -> tuple[list[Fact], Mapping[str, object], bool]:
-    """Return the facts of a pipeline, the same as data, and whether it is proved.
+def ledger(pipeline: Pipeline, target: str) -> tuple[list[Fact], Mapping[str, object]]:
+    """Return the facts of a pipeline, the first of which holds if it is proved, and the same as data.
 
     Example:
         >>> from layoutalg.proofs.pipeline import Builder
@@ -31,7 +31,7 @@ def ledger(pipeline: Pipeline, target: str) -> tuple[list[Fact], Mapping[str, ob
         >>> load, math = block.role("load"), block.role("math")
         >>> tiles.acquire(load).load().commit()
         >>> tiles.wait(math).mma().release(behind=1)
-        >>> facts, _, _ = ledger(block.pipeline(), "sm_90a")
+        >>> facts, _ = ledger(block.pipeline(), "sm_90a")
         >>> print(facts[0].lines)
         ('safe for every N >= 0',)
         >>> for fact in facts[2:]:
@@ -55,7 +55,7 @@ tiles.empty completes, load.loop[0] wait passes (k+4), load.loop[2] tma_load (k+
     found = verify(pipeline, target)
     pipeline = expanded(pipeline)
     proof = found.subject[2] if isinstance(found, Proved) and found.subject is not None else None
-    facts = [said("verdict", _verdict(pipeline, found)), said("pipeline", str(pipeline))]
+    facts = [said("verdict", _verdict(pipeline, found), holds=proof is not None), said("pipeline", str(pipeline))]
     data: dict[str, object] = {"verdict": found.to_json(), "pipeline": pipeline.to_json()}
     try:
         graph = graph_of(pipeline, {}) if proof is None else proof.graph
@@ -63,7 +63,7 @@ tiles.empty completes, load.loop[0] wait passes (k+4), load.loop[2] tma_load (k+
     except RepresentabilityError as error:
         because = f"{error.diagnostic.where[0]}: {error.diagnostic.because}"
     if because:
-        return [*facts, said("ledger", f"not given for every N: {because}")], data, False
+        return [*facts, said("ledger", f"not given for every N: {because}")], data
     barriers: dict[str, object] = {}
     buffers: dict[str, object] = {}
     for name, _ in pipeline.barriers:
@@ -72,7 +72,7 @@ tiles.empty completes, load.loop[0] wait passes (k+4), load.loop[2] tma_load (k+
     for name, _ in pipeline.buffers:
         lines, buffers[name] = _buffer(graph, name, proof)
         facts.append(said(name, lines))
-    return facts, {**data, "barriers": barriers, "buffers": buffers}, proof is not None
+    return facts, {**data, "barriers": barriers, "buffers": buffers}
 
 
 def _verdict(pipeline: Pipeline, found: Proved | Refuted | Unknown) -> list[str]:
