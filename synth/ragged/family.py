@@ -240,7 +240,7 @@ def _per_group(source: Tensor, tile: tuple[int, ...], smem: object, axis: int, o
     """The map of one group: the group's size is the extent of the ragged dimension, its first row the base."""
     shape = tuple(SIZE if dim == axis else extent for dim, extent in enumerate(source.shape))
     align = min(source.base_align_bytes, limits.GLOBAL_ALIGN_BYTES)  # a group starts at a whole number of pitches
-    plan: Plan = tensormap(Tensor(shape, source.strides, source.dtype, align, source.assume), tile, smem, **options)
+    plan = tensormap(Tensor(shape, source.strides, source.dtype, align, source.assume), tile, smem, **options)
     (pitch,) = evaluated((source.strides[axis],))
     needed = divisible(pitch * hardware.element_bytes(source.dtype), limits.GLOBAL_ALIGN_BYTES)
     if not isinstance(plan, SymbolicPlan) or not guard_implies_quickly(plan.guard, (needed,)):
