@@ -220,6 +220,7 @@ class Explain(Options):
     layoutalg explain "Sw<3,3,3> o 0 o (64,64):(64,1)"
     layoutalg explain "(128,64):(1,128)" --dtype f16
     layoutalg explain "Sw<3,3,3> o 0 o (64,64):(64,1)" --target gfx950
+    layoutalg explain "(64,64):(72,1)" --at 13,21
     layoutalg synth tensormap problem.json --json | layoutalg explain -
     echo "(4,8):(1,4)" | layoutalg explain -
     """
@@ -228,6 +229,7 @@ class Explain(Options):
     dtype: str | None = _dtype()
     target: str = _target()
     shape: Sizes | None = _extents("--shape", "sizes of the tensor of a #ttg attribute, outermost first: 64,64")
+    at: Sizes | None = _extents("--at", "an element of the tile: which registers hold it, or where it is: 13,21")
 
 
 class Suggest(Options):

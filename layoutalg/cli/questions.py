@@ -51,7 +51,7 @@ def run_explain(given: commands.Explain) -> int:
             element = given.dtype if given.dtype.isdecimal() else element_type(given.dtype).name
         subject = read_subject(given.subject)
         try:
-            found = ask.explain(subject.value, element, given.target, given.shape)
+            found = ask.explain(subject.value, element, given.target, given.shape, given.at)
         except (MalformedError, TargetRuleError) as error:
             if subject.kind == "json" or error.diagnostic.code not in ILLEGAL:
                 raise

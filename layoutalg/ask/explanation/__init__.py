@@ -75,6 +75,7 @@ _found, _ = door(
         "layoutalg.ask.explanation.pipelines": "ledger",
         "layoutalg.ask.explanation.plans": "plan_facts problem_facts tensor_facts",
         "layoutalg.ask.explanation.texts": "listing_facts tiling_facts",
+        "layoutalg.ask.places": "place_facts tiling_places",
         "layoutalg.notation.tiled": "read_tiled",
         "layoutalg.notation.ttgir": "layouts_of",
         "layoutalg.proofs.pipeline.document": "Pipeline",
@@ -117,7 +118,11 @@ class Explanation(Shown):
 
 
 def explain(
-    value: object, dtype: object = None, target: str = "sm_90a", shape: Sequence[int] | None = None
+    value: object,
+    dtype: object = None,
+    target: str = "sm_90a",
+    shape: Sequence[int] | None = None,
+    at: Sequence[int] | None = None,
 ) -> Explanation:
     """Explain what a layout does and which hardware feature can carry it, what descriptor bytes say, what a plan does.
 
@@ -134,6 +139,8 @@ def explain(
         target: Architecture; for descriptors, one with tensor maps.
         shape: Extents, outermost first: of the tensor, for a ``#ttg`` attribute without sizes; of the tile, for a
             layout of one flat coordinate, first dimension fastest.
+        at: Coordinates of an element, outermost dimension first: the threads and registers that hold it, or its offset
+            in memory, come first. For layouts and tiled copies or matrix instructions.
 
     Raises: MalformedError: LA010, LA414, LA806, LA989, and those of ``parse``. BudgetError: LA001.
 
@@ -141,6 +148,8 @@ def explain(
         >>> told = explain("Sw<3,4,3> o 0 o (64,64):(64,1)")
         >>> told["hint"]
         'Sw<3,4,3> counts elements here. Printed over smem_ptr it counts bytes (128B), on 16-bit elements Sw<3,3,3>'
+        >>> explain("F2[register=(0,1), lane=(1,0)(2,0)(4,0) -> dim0:8, dim1:2]", at=(5, 1)).facts[0][1]
+        ('(5, 1): thread 5 (lane 5), register 1',)
         >>> print(explain("(4,8):(1,4)", "f32"))  # doctest: +ELLIPSIS
         layout          (4,8):(1,4)
         family          CuTe shape:stride
@@ -158,6 +167,8 @@ banks("ldmatrix", "(32,4):(4,1)")
     """
     _CHECK.choice(target, "target", TARGETS)
     extents = None if shape is None else _CHECK.vector(shape, "shape")
+    if at is not None:
+        return _at(value, dtype, target, extents, _CHECK.vector(at, "at"))
     clock.check("an explanation")
     if isinstance(value, bytes):
         if len(value) != MAP_BYTES:
@@ -195,6 +206,20 @@ banks("ldmatrix", "(32,4):(4,1)")
         "gathers or conversions, a kernel, a pipeline, descriptor bytes, or the text or document of one of these"
     )
     raise _CHECK.malformed("value", readable, value)
+
+
+def _at(value: object, dtype: object, target: str, shape: tuple[int, ...] | None, at: tuple[int, ...]) -> Explanation:
+    """Return an explanation that begins with the places of an element."""
+    told = explain(value, dtype, target, shape)
+    if told.kind == "tiling":
+        found = _lazily("tiling_places", _lazily("read_tiled", value) if isinstance(value, str) else value, at)
+    elif told.kind == "layout":
+        layout = _parsed(value, shape) if isinstance(value, str) else read_written(value, shape).layout
+        found = _lazily("place_facts", layout, at, _dtype(dtype, value if isinstance(value, str) else None).bits, shape)
+    else:
+        raise _CHECK.malformed("at", f"must be None for a {told.kind}: it is for layouts", at)
+    ahead = _made(told.kind, found)
+    return Explanation(told.kind, ahead.facts + told.facts, {**ahead.data, **told.data}, told.holds)
 
 
 def _lazily(name: str, *arguments: Any) -> Any:
