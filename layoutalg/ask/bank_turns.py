@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,6 +18,8 @@ from layoutalg.cute import ComposedLayout, CuteLayout
 from layoutalg.draw.canvas import Canvas, draw_value
 from layoutalg.draw.phases import draw_phases, lane_spans, phases_text
 from layoutalg.f2 import LinearLayout, matrix
+from layoutalg.ground.layout import Layout
+from layoutalg.ground.listed import ListedLayout, listed
 from layoutalg.ground.picture import Shown
 from layoutalg.ground.recognize import Departure, linear
 from layoutalg.ground.record import Record
@@ -25,9 +28,11 @@ from layoutalg.notation.written import operand_of
 from layoutalg.proofs.certify import Certificate
 from layoutalg.proofs.certify.banks import bank_turns
 from layoutalg.proofs.dtypes import stated_bits
+from layoutalg.proofs.padding import CellAccess
 from layoutalg.proofs.register_map import CHECK, bit_addresses
 from layoutalg.proofs.tile_map import extents_of, layout_of, offsets
-from layoutalg.synth.named_accesses import Named, countable, lanes_text, name_of, named, require
+from layoutalg.synth.named_accesses import OPERANDS, Named, countable, lanes_text, name_of, named, require
+from layoutalg.synth.paddings.accesses import read_accesses
 from layoutalg.targets.banks import BankModel, Phase, bank_model, disputed_models, unknown
 from layoutalg.targets.lds_rules import WAVES
 from layoutalg.targets.nvidia.banks import LANES
@@ -374,19 +379,39 @@ def _wave(arch: str) -> int:
 
 def _of_name(
     said: Named, shared: object, bits: int, kind: str | None, tile: Sequence[int] | None, target: str
-) -> tuple[LinearLayout, str, tuple[int, ...]]:
+) -> tuple[Layout, str, tuple[int, ...]]:
     """Return the registers of a named access, how they are moved, and the tile extents."""
     name = said.name
     if shared is None:
         raise CHECK.malformed("shared", f"must be the shared layout of the tile for {name}", None)
     extents = extents_of(layout_of(shared, tile, max(1, bits // 8))) if tile is None else CHECK.vector(tile, "tile")
-    if any(extent < 1 or extent & (extent - 1) for extent in extents):
-        rule = f"must be a tile with power-of-two extents for {name}; for other tiles give the registers as a layout"
-        raise CHECK.malformed("shared", rule, extents)
     if said.is_instruction and kind not in (None, name, said.move):
         raise CHECK.malformed("kind", f"must be omitted for {name}, which is itself an instruction", kind)
     how = kind or (said.name if said.is_instruction else said.by(bits, target))
+    if any(extent & (extent - 1) for extent in extents):
+        if name in OPERANDS:
+            rule = f"must be a tile with power-of-two extents for {name}; for others give the registers as a layout"
+            raise CHECK.malformed("shared", rule, extents)
+        (asked,) = read_accesses([str(said)], tuple(extents), bits, [target])
+        how = kind or asked.access.instruction(target)
+        return _of_cells(said, asked.access, tuple(extents), bits), how, tuple(extents)
     return named(said, tuple(extents), bits, target), how, tuple(extents)
+
+
+def _of_cells(said: Named, access: CellAccess, extents: tuple[int, ...], bits: int) -> ListedLayout:
+    """Return a named access to a tile of any extents as a table from (lane, register) to flat tile coordinates."""
+    if None in itertools.chain(*access.cells):
+        rule = f"must be moved by {said} with all lanes active; layoutalg.padding also counts idle ones"
+        raise CHECK.malformed("shared", rule, extents)
+    cells, held = access.table, access.bits // bits
+    if said.is_matrix:  # lane l has row l / 4 and word l % 4 of each matrix; transposed, column l / 4
+        rows, lane, word = cells.reshape(-1, 8), np.arange(LANES), np.arange(max(1, 32 // bits))
+        first, second = lane // 4, (lane % 4)[:, None] * len(word) + word
+        picked = rows[:, second] + first[:, None] if said.name.endswith("trans") else rows[:, first, None] + second
+    else:
+        picked = cells[:, :, None] + np.arange(held)
+    flat = picked.transpose(1, 0, 2).reshape(picked.shape[1], -1)
+    return listed(np.ravel_multi_index(np.unravel_index(flat, extents), extents, order="F"))
 
 
 def _asked_again(report: BankReport) -> list[Move]:
