@@ -181,9 +181,10 @@ def test_a_shared_layout_is_written_as_the_attribute_that_it_is(case, element_bi
     table = coordinates_to_offsets(layout, shape)
     assume(table is not None)
     written = la.layout(table).to_text("ttg", element_bits=element_bits)
-    assert written.startswith(("#ttg.swizzled_shared<", "#ttg.nvmma_shared<"))
-    assert la.parse(written, shape) == layout
     width = text.partition("elementBitWidth = ")[2].partition(",")[0]
+    assert la.parse(written, shape) == layout
+    if element_bits is None or width in ("", str(element_bits)):  # elements of another width may have no attribute
+        assert written.startswith(("#ttg.swizzled_shared<", "#ttg.nvmma_shared<"))
     if width and int(width) == element_bits:
         assert written.startswith("#ttg.nvmma_shared<")
 
