@@ -161,8 +161,9 @@ def tile_elements(
 
 
 def _thread_value(layout: Any, wave: int) -> IntArray:
-    """Return a (thread, value) layout as int64[warp, lane, value]."""
+    """Return a (thread, value) layout, or one of threads alone, as int64[warp, lane, value]."""
     extents = layout.extents if isinstance(layout, ListedLayout) else cute_extents(layout)
+    extents = (*extents, 1) if len(extents) == 1 else extents  # threads with one value each
     if len(extents) != 2 or extents[0] % wave:
         rule = f"must be (thread, value) with a multiple of {wave} threads, or have axes register, lane and warp"
         raise CHECK.malformed("registers", rule, extents)

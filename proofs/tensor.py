@@ -7,7 +7,7 @@ Shapes and strides count elements, outermost dimension first. A size is an integ
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from layoutalg.ground.assumptions import Assumptions
@@ -17,7 +17,7 @@ from layoutalg.ground.limits import PROBLEM_EXTENT, PROBLEM_RANK
 from layoutalg.ground.picture import Shown
 from layoutalg.ground.polynomial import Polynomial, names_of, product_of, require_names, sizes_of, whole_at
 from layoutalg.ground.polynomial_text import polynomial
-from layoutalg.proofs.dtypes import dtype_name, stated_type
+from layoutalg.proofs.dtypes import dtype_name, element_type, stated_type
 
 Size: TypeAlias = Any
 """An integer, or the text of a polynomial in names."""
@@ -37,9 +37,11 @@ class Tensor(Shown):
     Args:
         shape: Extents in elements, outermost dimension first.
         stride: Element strides, same order; None for row-major.
-        dtype: Element type: a TensorMap name (``"bf16"``), or a numpy, torch, CuTe or Triton one.
+        dtype: Element type: a TensorMap name (``"bf16"``), or a numpy, torch, CuTe or Triton one. The field is the
+            TensorMap name, ``u8`` for ``e4m3``.
         base_align_bytes: Power of two that divides the base address.
         assume: Conditions on the names in shape and stride.
+        element: The type that ``dtype`` named, ``e4m3``; used only if a TensorMap copies it as ``dtype``.
 
     Example:
         >>> Tensor((1024, 512), dtype="bfloat16")
@@ -54,6 +56,7 @@ class Tensor(Shown):
     dtype: str = "bf16"
     base_align_bytes: int = BASE_ALIGN_BYTES
     assume: tuple[str, ...] = ()
+    element: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         shape = _sizes(self.shape, "shape")
@@ -66,11 +69,14 @@ class Tensor(Shown):
         align = CHECK.integer(self.base_align_bytes, "base_align_bytes", 1, PROBLEM_EXTENT + 1)
         if align & (align - 1):
             raise CHECK.malformed("base_align_bytes", "must be a power of two", align)
-        dtype = dtype_name(self.dtype)
+        dtype, element = dtype_name(self.dtype), element_type(self.dtype).name
+        named = element_type(self.element if not isinstance(self.element, str) or self.element else element)
+        if element == dtype == named.tensormap:
+            element = named.name
         assume = tuple(map(str, _assumed(self.assume).conditions))
-        for name, value in (("shape", shape), ("stride", stride), ("dtype", dtype), ("base_align_bytes", align)):
+        read = {"shape": shape, "stride": stride, "dtype": dtype, "base_align_bytes": align, "assume": assume}
+        for name, value in {**read, "element": element}.items():
             object.__setattr__(self, name, value)
-        object.__setattr__(self, "assume", assume)
 
     @property
     def strides(self) -> tuple[Size, ...]:
@@ -106,17 +112,17 @@ class Tensor(Shown):
             tuple(whole_at(polynomial(entry), values, str(self)) for entry in entries)
             for entries in (self.shape, self.strides)
         )
-        return Tensor(shape, stride, self.dtype, self.base_align_bytes)
+        return Tensor(shape, stride, self.element, self.base_align_bytes)
 
     def __repr__(self) -> str:
         known = f", assume={self.assume!r}" if self.assume else ""
-        shape, stride, dtype = map(repr, (self.shape, self.stride, self.dtype))
+        shape, stride, dtype = map(repr, (self.shape, self.stride, self.element))
         return f"Tensor(shape={shape}, stride={stride}, dtype={dtype}, base_align_bytes={self.base_align_bytes}{known})"
 
     def __str__(self) -> str:
         shape, stride = (",".join(map(str, numbers)) for numbers in (self.shape, self.strides))
         known = f" where {', '.join(self.assume)}" if self.assume else ""
-        return f"{self.dtype} ({shape}):({stride}){known}"
+        return f"{self.element} ({shape}):({stride}){known}"
 
 
 def size_text(value: Polynomial) -> Size:
@@ -188,13 +194,13 @@ def tensor_of(value: object, *given: object, named: bool = False, dtype: object 
     """
     if isinstance(value, (tuple, list)) and len(value) in (2, 3):
         if value[-1] is None:
-            value = (*value[:-1], dtype_name(stated_type(dtype, *given, check=CHECK).name))
+            value = (*value[:-1], stated_type(dtype, *given, check=CHECK).name)
         value = Tensor(value[0], None, value[1]) if len(value) == 2 else Tensor(*value)
     if isinstance(value, Tensor):
         if value.names and not named:
             rule = "must have no names; tensormap() plans for all sizes at once, Tensor.at() inserts numbers"
             raise NAMED.malformed("tensor", rule, str(value))
-        stated_type(value.dtype, *given, check=CHECK, argument="dtype of the tensor")
+        stated_type(value.element, *given, check=CHECK, argument="dtype of the tensor")
         return value
     if isinstance(value, (tuple, list)):
         raise CHECK.malformed("tensor", "must be a Tensor, (shape, stride, dtype) or an array", value)
@@ -209,4 +215,4 @@ def tensor_of(value: object, *given: object, named: bool = False, dtype: object 
     if found is None:
         raise CHECK.malformed("tensor", "must be a Tensor, (shape, stride, dtype) or an array", value)
     aligned = BASE_ALIGN_BYTES if not found.address else min(BASE_ALIGN_BYTES, found.address & -found.address)
-    return tensor_of(Tensor(found.shape, found.stride, dtype_name(found.dtype), aligned), *given)
+    return tensor_of(Tensor(found.shape, found.stride, element_type(found.dtype).name, aligned), *given)

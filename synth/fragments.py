@@ -167,7 +167,9 @@ def wrong_axes(layout: Any, sizes: tuple[int, ...]) -> Broken | None:
     """
     axes = tuple(getattr(layout, "in_dims", ()))
     if not isinstance(layout, Layout) or not {"register", "lane"} & set(axes):
-        return Broken("REGISTER_AXES", f"expected input axes 'register' and 'lane', got {axes}", {"axes": axes})
+        because = f"expected input axes 'register' and 'lane', got {axes}; "
+        because += "a tile in shared memory is first read into registers, by ldmatrix, ld.shared or ds_read"
+        return Broken("REGISTER_AXES", because, {"axes": axes})
     rank, whole = len(layout.out_dims), len(sizes) - (sizes[-1] == 1)
     if rank <= len(sizes) and all(size == 1 for size in sizes[rank:]):
         return None

@@ -2,9 +2,10 @@
 
 A name is a memory instruction (``ldmatrix.x4.trans``, ``ld.shared.v4.b32``, ``ds_read_b128``, or what PTX and newer
 assemblers of AMD call it), an operand of a matrix instruction that ordinary loads or stores move (``mma.A`` is M x K,
-``mma.B`` N x K, ``mma.D`` M x N; ``mfma`` and ``wmma`` likewise; ``wgmma.D``), or a pattern: ``rows`` and ``columns``
-give every lane 16 bytes along a row or a column, neighbouring lanes along it; ``rows:4`` and ``columns:4`` give it 4
-elements of a row, neighbouring lanes along the row or down the column. ``:store`` or ``:load`` may follow.
+``mma.B`` N x K, ``mma.D`` M x N; ``mfma`` and ``wmma`` likewise; ``wgmma.D``), also of one instruction
+(``mma.m16n8k8.f64.f64.A``, ``mfma.v_mfma_f32_32x32x8_f16.D``), or a pattern: ``rows`` and ``columns`` give every lane
+16 bytes along a row or a column, neighbouring lanes along it; ``rows:4`` and ``columns:4`` give it 4 elements of a row,
+neighbouring lanes along the row or down the column. ``:store`` or ``:load`` may follow.
 
 One warp or wave moves the whole tile. Matrix instructions without a count move four matrices; vectors without a type
 are of 32-bit words. Loads and stores move rows, but reads of LDS take the lanes of operand A of the target's matrix
@@ -15,19 +16,23 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic, MalformedError, Repair, shown
+from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.swizzling import instruction_name
 from layoutalg.targets.consumers import CONSUMERS, Absent, consumer
 from layoutalg.targets.layouts.amd import WMMA_VERSIONS, mfma_accumulator, operand_block, wmma_accumulator
+from layoutalg.targets.layouts.amd_instructions import MFMA, WMMA
 from layoutalg.targets.layouts.nvidia import mma_accumulator, mma_operand, wgmma_accumulator
+from layoutalg.targets.layouts.nvidia_instructions import ELEMENT_BITS, MMA, mma_type
 from layoutalg.targets.lds_rules import lds_name
 from layoutalg.targets.nvidia.accesses import FORMS, SHORT, available, full_name, short_name
 from layoutalg.targets.registry import lookup
+from layoutalg.targets.target_model import model_of
 
 CHECK = Checker("LA990", "invalid name of an access")
 PATTERNS = ("rows", "columns", "diagonals", "antidiagonals")
@@ -39,6 +44,10 @@ _NEAR = tuple(dict.fromkeys((
     *PATTERNS, *OPERANDS, *SHORT, *FORMS, *CONSUMERS,
     *(f"ds_{verb}_b{bits}" for verb in ("read", "write") for bits in (8, 16, 32, 64, 96, 128)),
 )))  # fmt: skip
+_OPERAND = re.compile(r"(mma|mfma|wmma)\.([\w.]+)\.([ABCD])")
+_TABLES: Mapping[str, Sequence[Mapping[str, object]]] = {
+    "mma": [MMA], "mfma": [*MFMA.values()], "wmma": [*WMMA.values()]
+}  # fmt: skip
 _WORD = re.compile(r"(?:(load|store)\s+)?([A-Za-z_](?:[\w.]|::)*|along\s+\d{1,2})((?::[\w.]+)*)")
 _INSTEAD = {"operand": "mma.A or ldmatrix", "chunk": "rows", "vector": "rows:4 or ld.shared.v4", "column": "columns"}
 _ENGINES = ("tma", "bulk", "wgmma", "tcgen05", "mma", "mfma", "wmma")
@@ -61,6 +70,11 @@ class Named:
     def is_instruction(self) -> bool:
         """Whether the name is that of an instruction."""
         return self.kind == self.name
+
+    @property
+    def is_operand(self) -> bool:
+        """Whether it is an operand of a matrix instruction."""
+        return self.name in OPERANDS or _instruction(self.name) is not None
 
     @property
     def is_matrix(self) -> bool:
@@ -116,7 +130,7 @@ def read_name(value: object) -> Named | None:
     counts = [int(part) for part in parts if part.isdecimal()]
     if len(said) > 1 or len(counts) > 1 or len(said) + len(counts) != len(parts) + (found[1] is not None):
         return None
-    if name in OPERANDS and not counts:
+    if not counts and (name in OPERANDS or _instruction(name)):
         return Named(name, "".join(said))
     if name in PATTERNS or name.startswith("along "):
         return Named(name, "".join(said), counts[0] if counts else 0)
@@ -124,6 +138,14 @@ def read_name(value: object) -> Named | None:
     if instruction is None or counts or said:
         return None
     return Named(instruction, instruction)
+
+
+def _instruction(name: str) -> tuple[str, str, str] | None:
+    """Return the unit, the instruction and the operand that a name has; None for other names."""
+    found = _OPERAND.fullmatch(name)
+    if found is None or not any(found[2] in table for table in _TABLES[found[1]]):
+        return None
+    return found[1], found[2], found[3]
 
 
 def is_name(value: object) -> bool:
@@ -209,8 +231,13 @@ def require(access: Named, targets: Iterable[str], argument: str = "access") -> 
 
 def lacking(access: Named, target: str) -> Absent | None:
     """Return why a target does not have the instruction or the operand; None if it has, or if nobody says."""
-    if not access.is_instruction and access.name not in OPERANDS:
+    if not access.is_instruction and not access.is_operand:
         return None
+    if (made := _instruction(access.name)) and ".".join(made[:2]) not in (known := model_of(target).instructions):
+        alike = [each for each in known if each.startswith(f"{made[0]}.") and each.endswith(made[1][-4:])]
+        near = difflib.get_close_matches(".".join(made[:2]), alike, 4, 0)
+        source = CONSUMERS[made[0]].source
+        return Absent("MATRIX_INSTRUCTION", f"{target} has no {made[1]}", tuple(f"{n}.{made[2]}" for n in near), source)
     row, form = lookup(target), FORMS.get(access.name)
     missing = consumer(
         "ds_read_b64" if access.name.startswith("ds_") and "_tr" not in access.name else access.name, row
@@ -252,10 +279,13 @@ def lanes_text(access: Named, element_bits: int, target: str, tile: Sequence[int
     if access.is_matrix:
         first = "along" if access.name.endswith("trans") else "down"
         return f"8 lanes per 8 x 16-byte matrix, each at the start of a row; matrices go {first} the rows first"
-    if access.name in OPERANDS:
+    if access.is_operand:
         unit, _, side = access.name.partition(".")
         who = {"mma": "one warp", "wgmma": "four warps"}.get(unit, "one wave")
-        return f"the lanes of {who} as in operand {side} of {'mma.sync' if unit == 'mma' else unit}"
+        whose = {"mma": "mma.sync"}.get(unit, unit) + _candidates(unit, side, element_bits, target)
+        if made := _instruction(access.name):
+            _, whose, side = made
+        return f"the lanes of {who} as in operand {side} of {whose}"
     if access.is_instruction and (block := read_block(access, tile, element_bits, target)) is not None:
         return f"the lanes of one wave as in operand A of {block[1]}"
     each = access.bits // element_bits or access.each
@@ -263,6 +293,17 @@ def lanes_text(access: Named, element_bits: int, target: str, tile: Sequence[int
         return f"neighbouring lanes down a column, {each} elements of a row each"
     along = "column" if access.name == "columns" else "row"
     return f"neighbouring lanes along a {along}, {each or max(1, 128 // element_bits)} elements each"
+
+
+def _candidates(unit: str, side: str, element_bits: int, target: str) -> str:
+    """Return the instructions of 16 x 16 results that have such an operand, in words; they share its lanes."""
+    known = {"mfma": MFMA, "wmma": WMMA}.get(unit, {}).get(target, {})
+    names = [
+        name for name, shape in known.items()
+        if (shape.m, shape.n, shape.matrices) == (16, 16, 1)
+        and element_bits == (shape.element_bits if side in "AB" else shape.result_bits)
+    ]  # fmt: skip
+    return f" ({', '.join(names)})" if names else ""
 
 
 def named(access: Named, tile: tuple[int, ...], element_bits: int, target: str = "sm_90a") -> LinearLayout:
@@ -294,7 +335,7 @@ def named(access: Named, tile: tuple[int, ...], element_bits: int, target: str =
     warps: Sequence[tuple[int, ...]] = ()
     held: Sequence[tuple[int, ...]]
     rest: Sequence[tuple[int, ...]]
-    if name in OPERANDS:
+    if access.is_operand:
         held, rest, warps = _operand(name, tile, element_bits, target)
     elif access.is_matrix:
         word = 1 if name.endswith("trans") else max(0, (32 // element_bits).bit_length() - 1)
@@ -361,6 +402,10 @@ def _operand(
 ) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]], list[tuple[int, ...]]]:
     """Return the images of the register bits of a vector, of those of lanes and other registers, and of warps."""
     unit, _, side = name.partition(".")
+    if unit == "mma" and len(side) == 1 and element_bits == 64:
+        name = f"mma.m8n8k4.f64.f64.{side}"  # the other shapes of f64 repeat its fragment
+    if made := _instruction(name):
+        return *_blocks(_whole(made, tile, element_bits, target), tile), []
     if unit == "mma":
         return [], _fragment(name, tile, element_bits), []
     if unit == "wgmma":
@@ -381,6 +426,26 @@ def _operand(
         rule = f"must divide into blocks of {name} on {target}, at least 16 rows of 16 elements of a type it has"
         raise CHECK.malformed("tile", rule, f"{tile} of {element_bits} bits")
     return *_blocks(block[0], tile), []
+
+
+def _whole(made: tuple[str, str, str], tile: tuple[int, ...], element_bits: int, target: str) -> LinearLayout:
+    """Return the fragment of an operand of an instruction as (register, lane) to the coordinates of a tile."""
+    unit, name, side = made
+    fragment = model_of(target).fragment(f"{unit}.{name}", side)
+    if isinstance(fragment, Unknown) or any(size > 1 for size in [*fragment.out_dims.values()][2:]):
+        raise CHECK.malformed("access", "must be an instruction of one product, whose fragments are known", name)
+    if unit == "mma":
+        bits = ELEMENT_BITS[mma_type(name, side)]
+    else:
+        shape = {**MFMA, **WMMA}[target][name]
+        bits = shape.element_bits if side in "AB" else shape.result_bits
+    turn = -1 if side == "B" else 1
+    high, deep = [*fragment.out_dims.values()][:2][::turn]
+    if element_bits != bits or tile[0] % high or tile[1] % deep:
+        rule = f"must divide into {high} x {deep} for {unit}.{name}.{side}, elements of {bits} bits"
+        raise CHECK.malformed("tile", rule, f"{tile} of {element_bits} bits")
+    bases = {axis: [image[:2][::turn] for image in fragment.bases[axis]] for axis in ("register", "lane")}
+    return LinearLayout.from_bases(bases, {"row": high, "col": deep})
 
 
 def _least(name: str, tile: tuple[int, ...], wanted: tuple[int, int], element_bits: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import ceil
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 from layoutalg.codegen.kernels.attention import checked_attention, checked_schedule
 from layoutalg.codegen.kernels.gemm import checked_form, checked_product
@@ -223,7 +223,16 @@ def attention_space(
     return Space(what, _replaced(SCHEDULES, choices, tuple(SCHEDULES)), legal, work, target, kind, guard)
 
 
-def attention_options(choice: Choice) -> dict[str, Any]:
+class AttentionOptions(TypedDict):
+    """Options of ``attention_kernel`` that a choice sets."""
+
+    tile: tuple[int, int]
+    stages: int
+    ahead: bool
+    alternate: bool
+
+
+def attention_options(choice: Choice) -> AttentionOptions:
     """Return the options of ``attention_kernel`` for a choice of ``attention_space``.
 
     Example:
@@ -233,4 +242,5 @@ def attention_options(choice: Choice) -> dict[str, Any]:
     given = dict(CHECK.pairs(choice, "choice"))
     if set(given) != set(SCHEDULES):
         raise CHECK.malformed("choice", f"must have {', '.join(SCHEDULES)}", choice)
-    return {"tile": (given.pop("queries"), given.pop("keys"))} | given
+    tile = given.pop("queries"), given.pop("keys")
+    return {"tile": tile, **given}  # type: ignore[typeddict-item]

@@ -24,6 +24,7 @@ from layoutalg.ground.picture import Shown
 from layoutalg.ground.recognize import Departure, linear
 from layoutalg.ground.record import Record
 from layoutalg.notation import parse_tile
+from layoutalg.notation.written import operand_of
 from layoutalg.proofs.certify import Certificate
 from layoutalg.proofs.certify.banks import bank_turns
 from layoutalg.proofs.dtypes import stated_bits
@@ -288,6 +289,7 @@ def banks(
     tile: Sequence[int] | None = None,
     lanes: Sequence[str] | None = None,
     warps: Sequence[str] | None = None,
+    operand: str | None = None,
 ) -> BankReport:
     """Count the bank conflicts of a shared-memory access by one or more warps, and find a layout without them.
 
@@ -311,6 +313,8 @@ def banks(
         tile: Tile extents, if neither layout determines them.
         lanes: Names of the lane axes, fastest first; None for ``lane``.
         warps: Names of the warp axes, fastest first; None for ``warp``.
+        operand: Which layout of ``access``, if it is a printed tiled copy or matrix instruction: ``"A"``, ``"B"``,
+            ``"C"``; ``"source"``, ``"destination"``.
 
     Raises: MalformedError: LA340, LA709, LA713, and those of the shared layout. RepresentabilityError: LA712, if
         nobody has published which lanes the instruction serves together, or sources disagree on the turns.
@@ -349,6 +353,7 @@ def banks(
         target, kind = kind, None
     arch = CHECK.kind(target, str, "target")
     wave = _wave(arch)
+    access = access if operand is None else operand_of(access, operand)
     registers: object = access
     said = name_of(access)
     if said is None and (said := name_of(shared)) is not None:

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from layoutalg.ground.record import Record
 from layoutalg.notation.written import read_written
 from layoutalg.proofs.tensor import Tensor, tensor_of
 from layoutalg.proofs.tensormap import TensorMapPlan
+from layoutalg.proofs.tensormap.problem import MapOptions
 from layoutalg.synth.solving import joint
 from layoutalg.synth.solving.joint_plan import copied
 from layoutalg.synth.solving.space import matrix_of
@@ -36,13 +37,14 @@ from layoutalg.synth.wgmma import OperandPlan
 from layoutalg.synth.wgmma.plan import certified
 from layoutalg.targets.banks import nvidia_access
 from layoutalg.targets.nvidia import tensormap as hardware
+from layoutalg.targets.nvidia import wgmma
 from layoutalg.targets.nvidia.swizzles import CHUNK_BYTES
 from layoutalg.targets.nvidia.tensormap.checks import no_tensor_maps
 from layoutalg.targets.registry import lookup
 from layoutalg.targets.target_model import model_of
 
-OPERAND_DTYPES = ("f16", "bf16", "tf32", "u8")
-"""Tensor element types that ``wgmma`` and ``tcgen05`` multiply; all 8-bit types are copied and read as u8."""
+OPERAND_DTYPES = tuple(name for name, bits in wgmma.OPERAND_BITS.items() if bits >= 8)
+"""Tensor element types that ``wgmma`` and ``tcgen05`` multiply."""
 FILLS = ("tma", "threads")
 JOINT_SECONDS = 2.0
 """Time limit for proving that nothing beats the first choice."""
@@ -54,8 +56,6 @@ _RANKED = (
     "plan(s) without out-of-bounds fill", "issue(s)", "turn(s)", "byte(s)", "documented rule(s) broken",
     "map dimension(s)",
 )  # fmt: skip
-
-_OWN_OPTIONS = frozenset({"direction", "repair", "smem"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,7 @@ class _Question:
     """The dimension along which threads fill the matrix; None if a copy or a consumer fills it."""
     loads: str
     """How one warp or wave loads the tile to fill it, in words; empty if it is not filled so."""
-    options: dict[str, Any]
+    options: MapOptions
 
     @property
     def size(self) -> int:
@@ -193,7 +193,7 @@ def suggest(
     *,
     fill: str = "tma",
     seconds: float = PLAN_SECONDS,
-    **options: Any,
+    **options: Unpack[MapOptions],
 ) -> Suggestion:
     """Return the shared-memory layouts that serve every consumer of a tile, proved and ranked.
 
@@ -207,7 +207,7 @@ def suggest(
         fill: ``"tma"``: a TensorMap fills the tile, and each choice carries its plan; ``"threads"``: a consumer stores
             it, or else threads do, by the widest stores along the tensor's contiguous dimension; their turns count.
         seconds: Wall time for the whole search.
-        options: Those of ``layoutalg.tensormap``: ``bounds``, ``oob_required``, ...
+        options: Those of a TensorMap problem: ``bounds``, ``oob_required``, ...
 
     Example:
         >>> found = suggest(((4096, 4096), None, "bf16"), (128, 64), ["wgmma.A"])
@@ -255,7 +255,7 @@ def _proved(
     given += [store] if store else []
     try:
         plan = joint(
-            question.tile, question.tensor.dtype, given, question.target, tensor=question.tensor, fill=fill,
+            question.tile, question.tensor.element, given, question.target, tensor=question.tensor, fill=fill,
             seconds=clock.left(JOINT_SECONDS), **question.options,
         )  # fmt: skip
     except (BudgetError, InfeasibleError, MalformedError):
@@ -292,7 +292,7 @@ def _linear(consumer: object) -> object:
 
 
 def _question(
-    tensor: object, tile: Sequence[int], consumers: Sequence[object], target: str, fill: str, options: dict[str, Any]
+    tensor: object, tile: Sequence[int], consumers: Sequence[object], target: str, fill: str, options: MapOptions
 ) -> _Question:
     if not isinstance(consumers, tuple | list) or not consumers:
         raise CHECK.malformed("consumers", "must be a list of at least one consumer", consumers)
@@ -306,15 +306,14 @@ def _question(
     if total > _room(target):
         rule = f"must fit the {_room(target)} bytes of shared memory of a block"
         raise CHECK.malformed("tile", rule, f"{total} bytes")
-    if taken := sorted(_OWN_OPTIONS.intersection(options)):
-        rule = "must be options of layoutalg.tensormap other than those that suggest derives from consumers and fill"
-        raise CHECK.malformed("options", rule, taken)
+    CHECK.options(options, MapOptions.__annotations__, suggest)
     directions = ["load"] if fill == "tma" or "tma" in consumers else []
     directions += ["store"] if "tma.store" in consumers else []
     named = tuple(consumer_of(each, target) for each in consumers if each not in ("tma", "tma.store"))
     for consumer in named:
-        if consumer.name in OPERANDS and source.dtype not in OPERAND_DTYPES:
-            raise CHECK.malformed("tensor", f"must be f16, bf16, tf32 or u8 for {consumer.name}", source.dtype)
+        if consumer.name in OPERANDS and source.element not in OPERAND_DTYPES:
+            rule = f"must be {', '.join(OPERAND_DTYPES)} for {consumer.name}"
+            raise CHECK.malformed("tensor", rule, source.element)
     stored = fill == "tma" or any(consumer.name.startswith(_WRITES) for consumer in named)
     along = 0 if source.strides[second] != 1 == source.strides[first] else 1
     filled_along = None if stored else along
@@ -368,7 +367,7 @@ def _weighed(
     if matrix is None:
         matrix = smem if len(question.tile) == 2 else table // question.size
     digits = None if candidate is None else ((candidate.modes[0], candidate.modes[1]), candidate.swizzle)
-    tile = Tile(matrix, table, question.tensor.dtype, digits)
+    tile = Tile(matrix, table, question.tensor.element, digits)
     served: list[tuple[Consumer, Served]] = []
     for consumer in question.consumers:
         answer = consumer.ask(tile)
@@ -385,7 +384,7 @@ def _weighed(
     turns = sum(answer.turns for _, answer in served)
     ideal = sum(answer.ideal for _, answer in served)
     size = max([int(table.max()) + question.size, *(plan.smem_bytes for plan in plans)])
-    told = [words, *(_of_plan(plan) for plan in plans)]
+    told = [words, *(_of_plan(plan, question.tensor) for plan in plans)]
     told += [f"{consumer.name}: {answer.text}" for consumer, answer in served]
     if question.fill is not None:
         stores = filled(question.target, table, question.size, question.fill)
@@ -417,13 +416,15 @@ def _span(candidate: Candidate, copied: bool) -> int:
     return 1 << bits + base if copied else -(1 << bits + base)
 
 
-def _of_plan(plan: TensorMapPlan) -> str:
+def _of_plan(plan: TensorMapPlan, tensor: Tensor) -> str:
     many = f"{len(plan.issues)} TMA issue{'s' if len(plan.issues) > 1 else ''}"
-    return f"{many} of box {list(plan.tensor_map.box)}" + (" to store" if plan.problem.direction == "store" else "")
+    carried = "" if tensor.element == tensor.dtype else f" of {tensor.dtype}"
+    stored = " to store" if plan.problem.direction == "store" else ""
+    return f"{many} of box {list(plan.tensor_map.box)}{carried}{stored}"
 
 
 def _planned(
-    tensor: Tensor, tile: tuple[int, ...], smem: object, target: str, direction: str, **options: Any
+    tensor: Tensor, tile: tuple[int, ...], smem: object, target: str, direction: str, **options: Unpack[MapOptions]
 ) -> TensorMapPlan | str:
     """Return the proved plan, or the reason why there is none."""
     for missing in no_tensor_maps(target):

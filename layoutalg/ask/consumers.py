@@ -25,6 +25,7 @@ from layoutalg.ground.layout import Layout
 from layoutalg.ground.verdict import Unknown
 from layoutalg.notation.written import read_written
 from layoutalg.proofs.admission import Refused
+from layoutalg.proofs.dtypes import element_type
 from layoutalg.proofs.register_map import IntArray
 from layoutalg.synth.admission.request import request_of
 from layoutalg.synth.admission.tcgen05 import find_tcgen05
@@ -39,7 +40,6 @@ from layoutalg.targets.consumers import head_of
 from layoutalg.targets.lds_rules import lds_name
 from layoutalg.targets.nvidia import wgmma
 from layoutalg.targets.nvidia.accesses import access_form, full_name
-from layoutalg.targets.nvidia.tensormap import element_bytes
 from layoutalg.targets.registry import lookup
 from layoutalg.targets.target_model import Absent, model_of
 
@@ -70,6 +70,11 @@ class Tile:
     dtype: str  # element type of the tensor
     # the (extent, element stride) digits of each dimension and the name of the hardware's swizzle, if known
     digits: tuple[tuple[Flat, Flat], str] | None = None
+
+    @property
+    def element_bytes(self) -> int:
+        """Bytes of an element."""
+        return element_type(self.dtype).bits // 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +111,7 @@ def consumer_of(value: object, target: str) -> Consumer:
             return Consumer(str(said), lambda _: Served(0, 0, str(missing), holds=False))
         return Consumer(str(said), partial(_by_name, said, target=target))
     if name in WIDTHS and registers is None:
-        return Consumer(name, lambda tile: by_lds(name, target, tile.places, element_bytes(tile.dtype)))
+        return Consumer(name, lambda tile: by_lds(name, target, tile.places, tile.element_bytes))
     if registers is None:
         said = read_name(value) if head_of(name) else name_of(value, "consumers")
         if said is not None:
@@ -117,7 +122,7 @@ def consumer_of(value: object, target: str) -> Consumer:
         raise CHECK.malformed("consumers", f"must be among {KNOWN}", name) from None
     if registers is not None:
         return Consumer(name, lambda tile: _by_registers(name, registers, tile, target))
-    return Consumer(name, lambda tile: whole_tile(form, access, tile.places, element_bytes(tile.dtype), target))
+    return Consumer(name, lambda tile: whole_tile(form, access, tile.places, tile.element_bytes, target))
 
 
 def _operand(operand: str, tile: Tile) -> Served:
@@ -173,14 +178,14 @@ def filled(target: str, places: IntArray, size: int, dimension: int) -> Served:
 
 def _by_registers(name: str, registers: Any, tile: Tile, target: str) -> Served:
     try:
-        report = banks(registers, tile.layout, 8 * element_bytes(tile.dtype), name, target=target)
+        report = banks(registers, tile.layout, 8 * tile.element_bytes, name, target=target)
     except MalformedError as error:
         return Served(0, 0, error.diagnostic.because or error.diagnostic.what, holds=False)
     return counted(report.accesses, report.turns, report.ideal, f"lanes {GIVEN}")
 
 
 def _by_name(said: Named, tile: Tile, *, target: str) -> Served:
-    bits, extents = 8 * element_bytes(tile.dtype), tile.places.shape
+    bits, extents = 8 * tile.element_bytes, tile.places.shape
     try:
         report = banks(named(said, extents, bits, target), tile.layout, bits, said.by(bits, target), target=target)
     except (MalformedError, RepresentabilityError) as error:

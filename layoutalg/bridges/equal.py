@@ -106,6 +106,9 @@ def equivalent(f: Given, g: Given, budget: Budget | None = None, *, _engines: Se
     Directions: a Triton shared layout maps ``offset`` to ``dim0``, ``dim1``, ...; if the other layout maps coordinates
     to an offset, the Triton layout is inverted, and the verdict says so under ``direction``.
 
+    Names: layouts with symbolic sizes are compared at all sizes that the assumptions and side conditions of both allow.
+    A name is one size in both, each ``?`` a number of its own. A refutation has the ``sizes``.
+
     Args:
         f: A layout in any form that ``layoutalg.layout`` reads: of any family, a text, an array of element offsets, a
             function of coordinates; a form without extents takes those of ``g``.
@@ -125,6 +128,8 @@ def equivalent(f: Given, g: Given, budget: Budget | None = None, *, _engines: Se
         {'coordinate': 2, 'f': 2, 'g': 3}
         >>> equivalent(IntegerLayout.from_strides({"i": 4}, (3,), modulus=4), CuteLayout((2, 2), (3, 2))).witness
         {'coordinate': 3, 'f': 1, 'g': 5}
+        >>> equivalent("(M,4):(4,1)", "(M,(2,2)):(4,(2,1))").witness
+        {'sizes': {'M': 1}, 'coordinate': 1, 'f': 1, 'g': 2, 'at': (0, 1)}
 
     Source: the ladder of engines; ``layoutalg.f2.carry`` and ``layoutalg.ground.digits`` for the normal forms.
     """
@@ -132,6 +137,13 @@ def equivalent(f: Given, g: Given, budget: Budget | None = None, *, _engines: Se
     if not isinstance(spend, Budget):
         raise check.malformed("budget", "must be a Budget or None", budget)
     given = {"f": f, "g": g}
+    f, g = read(f, like=g), read(g, like=f)
+    if any(type(each).__name__ == "SymbolicLayout" for each in (f, g)):  # by name, so as not to import its module
+        from layoutalg.bridges.symbolic import compared
+
+        if all(isinstance(each, str) and "?" in each for each in given.values()):
+            return Unknown("each ? is a number of its own, in f and in g: name the sizes")
+        return compared(f, g, lambda left, right: equivalent(left, right, spend))
     f, g = _layout("f", f, g), _layout("g", g, f)
     notes = {
         name: f"the function {'was tabulated' if isinstance(found, ListedLayout) else f'is {found}'}"

@@ -288,6 +288,9 @@ class Banks(Options):
     target: str = _target("NVIDIA or AMD architecture (default sm_90a)")
     why: bool = _flag("--why", "show which lanes conflict in which bank, phase by phase")
     tile: Sizes | None = _extents("--tile", "tile extents, if neither layout determines them")
+    operand: str | None = argument(
+        "which layout of a printed tiled MMA or copy: A, B, C; source, destination", "--operand"
+    )
     picture: str | None = _picture("the words per bank and phase", "-o", "--output")
 
 

@@ -27,6 +27,7 @@ ILLEGAL = ("LA309", "LA310", "LA356", "LA840", "LA841")
 ARGUMENTS = {
     "element_bits": "--dtype", "kind": "--access", "tile": "--tile", "chunk_bytes": "--chunk", "target": "--target",
     "dtype": "--dtype", "form": "--form", "mechanism": "--mechanism", "smem_bytes": "--smem", "shape": "--shape",
+    "operand": "--operand",
 }  # fmt: skip
 """Arguments of the library -> options of these commands."""
 TAKEN_AS = {"align_bytes": "align", "seconds": "budget"}
@@ -88,8 +89,9 @@ def run_banks(given: commands.Banks) -> int:
         access, *shared = texts_of(words, ["registers", "shared"][: len(words)])
         with as_options(ARGUMENTS | {"shape": "--tile"}):
             found = ask.banks(
-                access, shared[0] if shared else None, given.dtype, given.access, target=given.target, tile=given.tile
-            )
+                access, shared[0] if shared else None, given.dtype, given.access, target=given.target, tile=given.tile,
+                operand=given.operand,
+            )  # fmt: skip
         _draw_and_say(
             found, file, given.json, "\n".join([str(found), found.why, found.map_text]) if given.why else None
         )

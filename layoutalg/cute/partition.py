@@ -202,7 +202,8 @@ class CopyAtom:
     Args:
         source: (thread, value) -> element supplied.
         destination: (thread, value) -> element received.
-        reference: The order in which a tiled copy counts threads and values; a bijection. None for ``destination``.
+        reference: The order in which a tiled copy counts threads and values; a bijection, also of the values alone if
+            all threads have them. None for ``destination``.
 
     Example:
         >>> print(CopyAtom.ldmatrix(4).destination)
@@ -220,7 +221,7 @@ class CopyAtom:
             layout = getattr(self, name)
             if (name != "reference" or layout is not None) and (not isinstance(layout, CuteLayout) or layout.rank != 2):
                 raise malformed(name, "must be a CuteLayout with two modes, threads and values", layout, "LA179")
-        order = self.order
+        order = self.order if any(stride for _, stride in self.order[0].flat) else self.order[1]
         if order.size != order.cosize or any(stride == 0 for extent, stride in order.flat if extent > 1):
             raise malformed("reference", "must contain every element of the instruction once", order, "LA179")
 

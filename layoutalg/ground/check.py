@@ -6,8 +6,10 @@ reports the argument, the rule and the actual value. Without a headline, "ARGUME
 
 from __future__ import annotations
 
+import difflib
+import inspect
 import itertools
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -20,6 +22,8 @@ from layoutalg.ground.errors import AdmissibilityError, Diagnostic, MalformedErr
 Kind = TypeVar("Kind")
 _INT = {int}
 _PLAIN = frozenset({int, str, bool, type(None)})
+_ALIASES = {"arch": "target", "architecture": "target", "gpu": "target", "chip": "target", "device": "target"}
+"""What other libraries call a parameter -> its name here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +93,30 @@ class Checker:
         if not isinstance(value, str) or value not in known:
             raise self.malformed(argument, f"must be one of {', '.join(known)}", value)
         return value
+
+    def options(
+        self, given: Iterable[str], known: Iterable[str], call: Callable[..., object], purpose: str = ""
+    ) -> None:
+        """Raise for a keyword that is no option of ``call``; the message names near options and parameters.
+
+        Example:
+            >>> def plan(tile, target="sm_90a", **options):
+            ...     Checker("LA372", "invalid call").options(options, ("bounds", "axes"), plan)
+            >>> plan(8, bound=3)
+            Traceback (most recent call last):
+            layoutalg.ground.errors.MalformedError: LA372 invalid call
+              in     options
+              since  must be among bounds, axes, not 'bound'; near: bounds=
+        """
+        options = tuple(known)
+        for name in given:
+            if name in options:
+                continue
+            named = (*options, *(each.name for each in inspect.signature(call).parameters.values() if each.kind != 4))
+            near = [_ALIASES[name]] if _ALIASES.get(name) in named else difflib.get_close_matches(name, named, 2, 0.6)
+            hint = f"; near: {', '.join(f'{each}=' for each in near)}" if near else ""
+            rule = f"must be among {', '.join(options)}" if options else "must be empty"
+            raise self.malformed("options", f"{rule}{purpose}", name, hint)
 
     def name(self, value: object, argument: str, seen: Collection[str] = ()) -> str:
         """Return an axis name: an identifier not in ``seen``."""

@@ -177,7 +177,7 @@ def find_sizes(
     everything = names | (claim.names if claim is not None else frozenset())
     with clock.within(timeout_ms / 1000):
         try:
-            for sizes in _draws(assumptions, everything):
+            for sizes in draws(assumptions, everything):
                 if claim is None or claim.true_at(sizes) == wanted:
                     return tuple(sorted(sizes.items()))
             return _Question(assumptions, claim, everything).sizes(wanted)
@@ -205,7 +205,7 @@ def sizes_with(
     """
     used = names | {name for clause, _ in answers for entry in clause for name in entry.names}
     with clock.within(timeout_ms / 1000):
-        for drawn in _draws(assumptions, used):
+        for drawn in draws(assumptions, used):
             if all(any(entry.true_at(drawn) for entry in clause) == wanted for clause, wanted in answers):
                 return tuple(sorted(drawn.items()))
         question = _Question(assumptions, None, used)
@@ -218,14 +218,14 @@ def sizes_with(
 
 def _examples(assumptions: Known, claim: Condition) -> tuple[Sizes | None, Sizes | None]:
     found: dict[bool, Sizes] = {}
-    for sizes in _draws(assumptions, claim.names):
+    for sizes in draws(assumptions, claim.names):
         found.setdefault(claim.true_at(sizes), tuple(sorted(sizes.items())))
         if len(found) == 2:
             break
     return found.get(True), found.get(False)
 
 
-def _draws(
+def draws(
     assumptions: Known, names: frozenset[str], steps: tuple[int, ...] = NEAR, seed: int = 0
 ) -> Iterable[dict[str, int]]:
     """Yield random assignments that satisfy the assumptions, small ones first; deterministic for a seed."""
@@ -296,7 +296,7 @@ def _by_solver(assumptions: Known, claim: Condition, holds: Sizes | None, fails:
 def _search_counterexample(assumptions: Known, claim: Condition, wanted: bool) -> tuple[Sizes | None, int]:
     """Return sizes that z3 says do not exist (None if none found), and how many were tried."""
     tried = 0
-    for sizes in _draws(assumptions, claim.names, FAR, seed=1):
+    for sizes in draws(assumptions, claim.names, FAR, seed=1):
         tried += 1
         if claim.true_at(sizes) == wanted:
             return tuple(sorted(sizes.items())), tried

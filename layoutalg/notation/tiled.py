@@ -12,10 +12,13 @@ before and comments after lines are skipped. Blanks and underscores in names are
       ValueType:                    Value type:             LayoutA_TV: B: C:         TV Layout A: B: C:
 
 Main statements: (thread, value) layouts of a tile map to its flat coordinate, first dimension fastest. Those of a copy
-count in the reference order of its instruction, which the DSL does not print: it is known if source and destination are
-equal, or those of ``ldmatrix`` or ``stmatrix``.
+count in the reference order of its instruction, which the DSL does not print. It is known if source and destination are
+equal; if all threads of one side have the whole of it, in order (tensor memory, ``tcgen05.cp``), it is that side; for
+``ldmatrix`` and ``stmatrix`` the side of the registers. This holds for every atom of CUTLASS but its two shuffles and
+the transposed 8-bit loads whose bytes it permutes; of these the order is not guessed.
 
-References: CuTe ``print`` of ``copy_atom.hpp`` and ``mma_atom.hpp``; CuTe DSL ``str`` of tiled copies and MMAs.
+References: CuTe ``print`` of ``copy_atom.hpp`` and ``mma_atom.hpp``, ``RefLayout`` of ``copy_traits_*.hpp``; CuTe DSL
+``str`` of tiled copies and MMAs in ``cutlass/cute/atom.py`` (all of CUTLASS 4.5).
 """
 
 from __future__ import annotations
@@ -24,6 +27,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
+
+import numpy as np
 
 from layoutalg.cute.inttuple import product
 from layoutalg.cute.layout import CuteLayout
@@ -37,6 +42,7 @@ from layoutalg.ground.limits import NOTATION_CHARACTERS
 from layoutalg.ground.picture import Shown
 from layoutalg.ground.text import caret
 from layoutalg.notation.printout import TILED_AHEAD
+from layoutalg.targets.nvidia.accesses import FORMS, LANES, ROW_BITS
 
 _CHECK = Checker("LA190", "the notation is malformed")
 _COMMENTS = re.compile(r"^[ \t]*(?://|\#)?[ \t]*|[ \t]*//.*$")
@@ -130,9 +136,10 @@ class PrintedTiling(Shown):
         source, destination = found["ValLayoutSrc"], found["ValLayoutDst"]
         if "ValLayoutRef" in found:
             return found["ValLayoutRef"]  # type: ignore[no-any-return]
-        if source == destination or _matrices((source, destination)):
+        kind = _matrices(found).partition(".")[0]
+        if source == destination or _is_whole(destination) or kind == "ldmatrix":
             return destination  # type: ignore[no-any-return]
-        if _matrices((destination, source)):
+        if _is_whole(source) or kind == "stmatrix":
             return source  # type: ignore[no-any-return]
         rule = "must have ValLayoutRef, as the atom's source and destination differ: C++ prints it"
         raise _CHECK.malformed("text", rule, f"{source} and {destination}")
@@ -178,10 +185,8 @@ class PrintedTiling(Shown):
             m, n, k = found["Shape_MNK"]
             return f"matrix instruction m{m}n{n}k{k} of {_threads(found['LayoutC_TV'][0].size)}"
         source, destination = found["ValLayoutSrc"], found["ValLayoutDst"]
-        if matrices := _matrices((source, destination)):
-            return f"ldmatrix.{matrices}"
-        if matrices := _matrices((destination, source)):
-            return f"stmatrix.{matrices}"
+        if matrices := _matrices(found):
+            return matrices
         if source == destination and source.size == source.cosize:
             return f"copy of {source[1].size} values by each of {_threads(source[0].size)}"
         return f"unknown copy of {_threads(destination[0].size)}: {source} to {destination}"
@@ -191,14 +196,29 @@ def _threads(count: int) -> str:
     return f"{count} thread{'s' * (count != 1)}"
 
 
-def _matrices(sides: tuple[CuteLayout, CuteLayout]) -> str:
-    """The matrices that ``ldmatrix`` with this source and destination loads, or ""."""
-    for count in (1, 2, 4):
-        for turned in (False, True):
-            known = CopyAtom.ldmatrix(count, turned)
-            if (known.source, known.destination) == sides:
-                return f"x{count}" + ".trans" * turned
+def _matrices(found: Mapping[str, Any]) -> str:
+    """The ``ldmatrix`` or ``stmatrix`` with these sides, or ""; elements without a type have 16 bits."""
+    width = re.search(r"[0-9]+", found.get("ValueType", "16b"))
+    bits = int(width[0]) if width else 16
+    for store, memory, registers in ((False, "Src", "Dst"), (True, "Dst", "Src")):
+        rows, held = found[f"ValLayout{memory}"], found[f"ValLayout{registers}"]
+        if rows[0].size != LANES or rows[1].size * bits != ROW_BITS or held[0].size != LANES:
+            continue
+        if not np.array_equal(rows[1].table(), np.arange(rows[1].size)):
+            continue
+        starts, table = rows[0].table(), held.table().reshape((LANES, -1), order="F")
+        for name, form in FORMS.items():
+            if form.store == store and form.matrix_rows and not form.container_bits:
+                (lane_bits, lane_rows), (slot_bits, slot_rows) = form.lanes(), form.slots(bits)
+                there = starts[lane_rows[:, None] + slot_rows] + (lane_bits[:, None] + slot_bits) // bits
+                if np.array_equal(table, there):
+                    return name
     return ""
+
+
+def _is_whole(side: CuteLayout) -> bool:
+    """Whether every thread of a side has all of its elements, in order."""
+    return not side[0].table().any() and np.array_equal(side[1].table(), np.arange(side[1].size))
 
 
 def _extent(tiler: Tiler) -> int:

@@ -11,14 +11,17 @@ References: Triton 3.9.0 (``TritonGPUAttrDefs``).
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
 from typing import Any, TypeAlias
 
 from layoutalg.f2 import LinearLayout
+from layoutalg.ground.errors import LayoutError
 from layoutalg.ground.text import Grammar, Tokens
 from layoutalg.notation.triton import CODE, SHARED_AXES, THREAD_AXES, WHAT, fail, sizes_of, smallest, tensor_layout
 from layoutalg.targets.layouts import amd, nvidia
@@ -239,6 +242,59 @@ def _nvmma(found: Attribute, shape: Any) -> LinearLayout:
     e: Mapping[str, Any] = found.entries
     turned, padded = e.get("transposed", False), e.get("fp4Padded", False)
     return nvmma_shared(shape, e["swizzlingByteWidth"], e["elementBitWidth"], turned, padded, _cluster(e))
+
+
+def shared_attribute(layout: LinearLayout, element_bits: int | None = None) -> str | None:
+    """Return the ``swizzled_shared`` or ``nvmma_shared`` attribute that is exactly this layout; None if there is none.
+
+    All parameters are tried: larger vectors and more phases than the tensor has columns and rows are the same function.
+
+    Args:
+        layout: (offset, block) -> (dim0, dim1, ...).
+        element_bits: Element width, for which ``nvmma_shared`` is tried first; None: last, of any width.
+
+    Example:
+        >>> shared_attribute(swizzled_shared((16, 64), 8, 1, 8, (1, 0)))
+        '#ttg.swizzled_shared<{vec = 8, perPhase = 1, maxPhase = 8, order = [1, 0]}>'
+        >>> shared_attribute(nvmma_shared((16, 64), 128, 16), 16)
+        '#ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>'
+    """
+    shape = tuple(layout.out_dims.values())
+    kinds = [_phases_of, _engines_of] if element_bits is None else [_engines_of, _phases_of]
+    for text, build in (found for kind in kinds for found in kind(layout, shape, element_bits)):
+        with suppress(LayoutError):  # larger than the tensor
+            if build() == layout:
+                return text
+    return None
+
+
+Candidates: TypeAlias = Iterator[tuple[str, Callable[[], LinearLayout]]]
+"""Attributes, and what builds their layouts."""
+
+
+def _phases_of(layout: LinearLayout, shape: tuple[int, ...], _: int | None) -> Candidates:
+    moved = [dim for image in layout.bases["offset"] for dim, step in enumerate(image) if step]
+    # the dimensions in the order in which they appear; a row may move columns, which come first
+    order = list(dict.fromkeys([*moved, *range(len(shape))]))
+    columns, rows = (_powers(shape[dim]) for dim in (*order, *order)[:2])
+    for vec, per_phase, max_phase in itertools.product(columns, rows, rows):
+        numbers = ", ".join(
+            f"{name} = {value}" for name, value in zip(PHASED, (vec, per_phase, max_phase, order), strict=True)
+        )
+        build = partial(swizzled_shared, shape, vec, per_phase, max_phase, order)
+        yield f"#ttg.swizzled_shared<{{{numbers}}}>", build
+
+
+def _engines_of(_: LinearLayout, shape: tuple[int, ...], element_bits: int | None) -> Candidates:
+    widths = (16, 8, 32, 64) if element_bits is None else (element_bits,)
+    for bits, swizzle, turned in itertools.product(widths, (128, 64, 32, 0), (False, True)):
+        entries = f"swizzlingByteWidth = {swizzle}, transposed = {str(turned).lower()}, elementBitWidth = {bits}"
+        entries += f", rank = {len(shape)}" if len(shape) != 2 else ""
+        yield f"#ttg.nvmma_shared<{{{entries}}}>", partial(nvmma_shared, shape, swizzle, bits, turned)
+
+
+def _powers(extent: int) -> list[int]:
+    return [1 << bit for bit in range(extent.bit_length())]
 
 
 def _tensor_memory(found: Attribute, shape: Any) -> LinearLayout:

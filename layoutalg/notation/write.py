@@ -12,15 +12,20 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
+import numpy as np
+
 from layoutalg import convert
 from layoutalg.cute import ComposedLayout, CoordinateLayout, CuteLayout, Swizzle
 from layoutalg.cute.coordinates import Basis
+from layoutalg.cute.inttuple import product_each
 from layoutalg.cute.symbolic import SymbolicLayout
-from layoutalg.f2 import LinearLayout
+from layoutalg.f2 import LinearLayout, left_inverse
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import Diagnostic, RepresentabilityError
+from layoutalg.ground.layout import Layout
 from layoutalg.ground.polynomial import Polynomial
 from layoutalg.notation.triton import to_attribute, to_gluon
+from layoutalg.notation.ttg import shared_attribute
 from layoutalg.piecewise import PiecewiseLayout, PointSet
 from layoutalg.targets.layouts.padding import PaddedShared
 
@@ -33,8 +38,10 @@ def to_text(value: object, form: str, element_bits: int | None = None) -> str:
 
     Args:
         value: A layout, a swizzle, a padded or symbolic layout, a point set.
-        form: One of ``FORMS``.
-        element_bits: Element width, for CuTe forms: writes the swizzle on byte addresses, with a pointer.
+        form: One of ``FORMS``. ``"ttg"`` writes a shared layout, from coordinates to offsets, as ``swizzled_shared`` or
+            ``nvmma_shared`` if it is exactly one, otherwise as ``shared_linear``.
+        element_bits: Element width. CuTe forms: writes the swizzle on byte addresses, with a pointer.
+            ``"ttg"``: prefers ``nvmma_shared`` of this width.
 
     Raises: MalformedError: LA195. RepresentabilityError: LA196, LA711, and those of ``layoutalg.convert``.
 
@@ -46,8 +53,8 @@ def to_text(value: object, form: str, element_bits: int | None = None) -> str:
     """
     CHECK.choice(form, "form", FORMS)
     if element_bits is not None:
-        if form not in ("cute_cpp", "cute_type", "cute_dsl"):
-            raise CHECK.malformed("element_bits", "must be omitted except for the CuTe forms", element_bits)
+        if form not in ("cute_cpp", "cute_type", "cute_dsl", "ttg"):
+            raise CHECK.malformed("element_bits", "must be omitted except for the CuTe forms and ttg", element_bits)
         CHECK.integer(element_bits, "element_bits", 1, 1 << 12)
     if form == "isl":
         if isinstance(value, PointSet):
@@ -57,7 +64,7 @@ def to_text(value: object, form: str, element_bits: int | None = None) -> str:
         )
         return str(found.text)
     if form in ("ttg", "gluon"):
-        return _triton(value, form)
+        return _triton(value, form, element_bits)
     if isinstance(value, PointSet):
         _refuse(value, form, "it is a point set", "isl")
     if isinstance(value, SymbolicLayout):
@@ -237,16 +244,34 @@ def _symbolic(layout: SymbolicLayout, form: str) -> str:
     return text
 
 
-def _triton(value: Any, form: str) -> str:
+def _triton(value: Any, form: str, element_bits: int | None) -> str:
     if isinstance(value, PaddedShared):
         return str(value) if form == "ttg" and not value.linear.constant else _padded(value, form)
     if not isinstance(value, LinearLayout):
-        because = (
-            "Triton's layouts are linear, from (register, lane, warp, block) or (offset, block) to dim0, dim1, ..."
-        )
-        _refuse(value, form, because, "str")
+        value = _from_offsets(value, form)
+        if form == "ttg" and (found := shared_attribute(value, element_bits)) is not None:
+            return found
     writer: Callable[[LinearLayout], str] = to_attribute if form == "ttg" else to_gluon
     return writer(value)
+
+
+def _from_offsets(value: Any, form: str) -> LinearLayout:
+    """Return a layout from coordinates to offsets as Triton has it, from (offset, block) to dim0, dim1, ..."""
+    if not isinstance(value, Layout) or isinstance(value, SymbolicLayout | CoordinateLayout):
+        _refuse(value, form, "Triton's layouts are linear, of registers or from the coordinates of a tensor", "str")
+    try:
+        layout = value if isinstance(value, CuteLayout | ComposedLayout) else convert.to_cute(value)
+        found = convert.to_linear(layout)
+    except RepresentabilityError as error:
+        _refuse(value, form, f"Triton's shared layouts are linear over F2: {error.diagnostic.because}", "str")
+    shape = product_each(layout.shape)
+    if found.constant or shape == () or not found.rank == found.in_bits == found.out_bits:
+        because = "Triton's linear shared layouts have dimensions, begin at offset 0 and use every offset once"
+        _refuse(value, form, because, "str")
+    sizes = shape if isinstance(shape, tuple) else (shape,)
+    images = [column for (column,) in left_inverse(found).bases[next(iter(found.out_dims))]]
+    offsets = [tuple(int(at) for at in np.unravel_index(image, sizes, order="F")) for image in images]
+    return LinearLayout.from_bases({"offset": offsets, "block": []}, {f"dim{i}": size for i, size in enumerate(sizes)})
 
 
 def _padded(value: PaddedShared, form: str) -> str:

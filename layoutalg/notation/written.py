@@ -25,7 +25,7 @@ from layoutalg.ground.errors import Diagnostic, LayoutError, MalformedError, sho
 from layoutalg.ground.layout import Layout, takes_offsets
 from layoutalg.ground.listed import ListedLayout, listed
 from layoutalg.notation import GLUON_AHEAD, MEMREF_AHEAD, parse_tile, takes_shape
-from layoutalg.notation.printout import ELEMENT, Printout, read_printout
+from layoutalg.notation.printout import ELEMENT, TILED_AHEAD, Printout, read_printout
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
 
 if TYPE_CHECKING:
@@ -58,7 +58,9 @@ class Written:
     text: str = ""  # the shortened text, for messages; empty for a value
 
 
-def layout(value: object, shape: Sequence[int] | None = None, *, like: object = None) -> Any:
+def layout(
+    value: object, shape: Sequence[int] | None = None, *, like: object = None, operand: str | None = None
+) -> Any:
     """Return the layout given in any form.
 
     Args:
@@ -68,6 +70,7 @@ def layout(value: object, shape: Sequence[int] | None = None, *, like: object = 
             elements.
         shape: Extents, outermost first, of a form that has none: a function, an affine map, a Triton attribute.
         like: A layout, in any form, whose extents serve if ``shape`` is None.
+        operand: Which layout of a printed tiled copy or matrix instruction, as for ``operand_of``.
 
     Returns:
         A function or an affine map as strides, with one swizzle if needed, or a linear layout if one has all of its
@@ -81,6 +84,7 @@ def layout(value: object, shape: Sequence[int] | None = None, *, like: object = 
         >>> print(layout([[0, 2], [1, 3]]))
         a table of 4 offsets over 2x2
     """
+    value = value if operand is None else operand_of(value, operand)
     found = read_written(value, shape, known=like).layout
     if not isinstance(found, Layout) and type(found).__name__ not in LIKE_LAYOUTS:
         raise CHECK.malformed("value", f"must be {FORMS}", value)
@@ -114,8 +118,7 @@ def read_written(value: object, shape: Any = None, *, known: Any = None, element
             value = _BYTE_SWIZZLE.sub(lambda found: _recast(found, element_bytes), value)
         sizes = _sizes(known) if shape is None and takes_shape(value) else None
         parsed = parse_tile(value, shape, sizes)
-        of_copy = type(parsed).__name__ == "PrintedTiling"  # by name, so as not to import its module
-        said = replace(stated(value), shape=parsed.tile) if of_copy else stated(value)
+        said = replace(stated(value), shape=parsed.tile) if _is_tiling(parsed) else stated(value)
         return replace(said, layout=_single(parsed))
     if isinstance(value, Written | Layout):
         return value if isinstance(value, Written) else Written(value)
@@ -165,14 +168,43 @@ def _sizes(known: object) -> Any:
 
 def _single(value: Any) -> Any:
     """Return a value that is no tiled copy or matrix instruction with several layouts."""
-    if type(value).__name__ != "PrintedTiling":
+    if not _is_tiling(value):
         return value
     first, *others = value.layouts.values()
     if all(other.size == first.size and np.array_equal(other.table(), first.table()) for other in others):
         return first
-    names = ", ".join(f".layouts[{name!r}]" for name in value.layouts)
-    because = f"it has several (thread, value) layouts: pass one of {names} of what layoutalg.parse returns"
+    names = ", ".join(map(repr, value.layouts))
+    because = f"it has several (thread, value) layouts: name one in operand=, for layoutalg.layout or banks: {names}"
     raise MalformedError(Diagnostic("LA802", "not a single layout", (str(value).partition("\n")[0],), because))
+
+
+def _is_tiling(value: object) -> bool:
+    return type(value).__name__ == "PrintedTiling"  # by name, so as not to import its module
+
+
+def operand_of(value: object, name: str) -> CuteLayout:
+    """Return one (thread, value) layout of a printed tiled copy or matrix instruction, to flat coordinates of its tile.
+
+    Args:
+        value: The text, or what ``layoutalg.parse`` returns for it.
+        name: ``"A"``, ``"B"`` or ``"C"``; of a copy ``"source"``, ``"destination"`` or ``"tiled"``.
+
+    Raises: MalformedError: LA992, and those of ``layoutalg.parse``.
+
+    Example:
+        >>> print(operand_of('''MMA_Atom
+        ...   Shape_MNK:  (_16,_8,_8)
+        ...   LayoutA_TV: ((_4,_8),(_2,_2)):((_32,_1),(_16,_8))
+        ...   LayoutB_TV: ((_4,_8),_2):((_16,_1),_8)
+        ...   LayoutC_TV: ((_4,_8),(_2,_2)):((_32,_1),(_16,_8))''', "B"))
+        ((4,8),(2,(1,1))):((16,1),(8,(0,0)))
+    """
+    tiled = isinstance(value, str) and TILED_AHEAD.match(value)
+    found: Any = parse_tile(value) if isinstance(value, str) and tiled else value
+    if not _is_tiling(found):
+        raise CHECK.malformed("operand", "must be omitted except for a printed tiled copy or matrix instruction", name)
+    layouts: dict[str, CuteLayout] = found.layouts
+    return layouts[CHECK.choice(name, "operand", tuple(layouts))]
 
 
 def is_written(value: object) -> bool:
@@ -201,8 +233,13 @@ def stated(value: object) -> Written:
     if not isinstance(value, str):
         if _is_type(value):
             return _of_type(value, value.text)
+        if _is_tiling(value):
+            return _of_tiling(value, str(value))
         known = value is None or isinstance(value, (Layout, np.ndarray, list, tuple, *FUNCTIONS))
         return Written() if known else _of_tensor(value) or Written()
+    if TILED_AHEAD.match(value):
+        with contextlib.suppress(LayoutError):
+            return _of_tiling(parse_tile(value), value)
     if takes_shape(value) and not MEMREF_AHEAD.match(value.lstrip()):
         return _of_triton(value)
     if MEMREF_AHEAD.match(value.lstrip()):
@@ -229,6 +266,15 @@ def _of_memref(text: str) -> Written:
     memory = "smem" if shared & set(more) else None
     name, bits = ("bool", 8) if dtype == "i1" else (dtype, int(width[1])) if width else (None, None)
     return Written(None, name, bits, None, memory, shown(text, SHOWN))
+
+
+def _of_tiling(found: Any, text: str) -> Written:
+    """Return what a tiled copy says about its elements: a type in the DSL, ``16b`` in C++; nothing for others."""
+    name = found.dtype or ""
+    width, counted = ELEMENT.fullmatch(name), re.fullmatch(r"([0-9]{1,4})b", name)
+    bits = int((counted or width)[1]) if counted or width else None  # type: ignore[index]
+    head = text.strip().partition("\n")[0]
+    return Written(None, None if counted else name or None, bits, text=shown(head, SHOWN))
 
 
 def _of_printout(found: Printout, text: str = "") -> Written:

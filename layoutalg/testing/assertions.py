@@ -19,6 +19,7 @@ from layoutalg.bridges.equal import Budget, equivalent
 from layoutalg.bridges.piecewise import in_pieces
 from layoutalg.ground.errors import BudgetError, InfeasibleError, LayoutError, TargetRuleError, shown
 from layoutalg.ground.verdict import Proved, Refuted, Unknown, Verdict
+from layoutalg.proofs.symbolic.plan import SymbolicPlan
 from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProbe
 from layoutalg.proofs.wgmma import OperandPlan
 from layoutalg.synth.symbolic.call import tensormap
@@ -193,7 +194,7 @@ def assert_conflict_free(
 
 def assert_admissible(
     tensor: Any, tile: Any = None, smem: Any = None, *, consumer: str = "tma", **options: Any
-) -> TensorMapPlan | OperandPlan:
+) -> TensorMapPlan | SymbolicPlan | OperandPlan:
     """Assert that a copy or an instruction can carry a tile; return the proved plan.
 
     Args:
@@ -216,7 +217,7 @@ def assert_admissible(
         if consumer.startswith("wgmma"):
             return wgmma(consumer[-1], tensor, tile, smem, **options)
         direction = "store" if consumer == "tma.store" else "load"
-        plan: TensorMapPlan | TensorMapProbe = tensormap(tensor, tile, smem, **{"direction": direction, **options})
+        plan = tensormap(tensor, tile, smem, **{"direction": direction, **options})
     except (InfeasibleError, TargetRuleError) as error:
         raise _failure(f"{consumer} cannot carry this tile", str(error).splitlines()) from None
     except BudgetError as error:

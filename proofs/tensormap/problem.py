@@ -15,11 +15,12 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
+from layoutalg.ground.check import Checker
 from layoutalg.ground.digits import table
 from layoutalg.ground.document import Reader
 from layoutalg.ground.limits import PROBLEM_EXTENT, PROBLEM_RANK, PROBLEM_STEP, SMEM_REACH, TILE_ELEMENTS
@@ -33,9 +34,39 @@ if TYPE_CHECKING:
     from layoutalg.proofs.tensor import Tensor
 
 SCHEMA = "layoutalg/tensormap-problem/1"
+_CHECK = Checker("LA372", "invalid call")
 _ADDRESS_ARRAYS = 3
 """Tile-sized arrays alive while addresses are computed."""
-_OPTIONAL = ("base_elem_offset", "bounds", "element_strides", "oob_fill", "origin_multiple", "oob_required")
+
+
+class Reading(TypedDict, total=False):
+    """Options of a call that takes a shared layout: how it is read."""
+
+    swizzle: object
+    axes: Sequence[str] | None
+
+
+class Filling(TypedDict, total=False):
+    """Fields of a problem that may be left out: where the tensor begins, and what is read out of bounds."""
+
+    base_elem_offset: int | None
+    oob_fill: str | None
+    oob_required: str | None
+
+
+class OptionalFields(Filling, total=False):
+    """All fields of a problem that may be left out."""
+
+    bounds: Sequence[object] | None
+    element_strides: Sequence[int] | None
+    origin_multiple: Sequence[int] | None
+
+
+class MapOptions(OptionalFields, Reading, total=False):
+    """Options of a call that plans a copy."""
+
+
+_OPTIONAL = tuple(OptionalFields.__annotations__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +130,7 @@ class TensorMapProblem(Statement):
         axes: Sequence[str] | None = None,
         arch: str = "sm_90a",
         direction: str = "load",
-        **options: object,
+        **options: Unpack[OptionalFields],
     ) -> TensorMapProblem:
         """Return the problem of copying tiles of a tensor to or from a shared-memory layout.
 
@@ -134,9 +165,7 @@ class TensorMapProblem(Statement):
             if start % period:
                 rule = f"must place its first element at a multiple of {period} bytes, the period of {shared.swizzle}"
             raise malformed("smem", rule, smem)
-        unknown = next((name for name in options if name not in _OPTIONAL), None)
-        if unknown is not None:
-            raise malformed("options", f"are {', '.join(_OPTIONAL)}", unknown)
+        _CHECK.options(options, _OPTIONAL, cls.of)
         given = {name: value for name, value in options.items() if value is not None}
         smem_entry = {"modes": shared.modes, "swizzle": shared.swizzle}
         problem = object.__new__(cls)

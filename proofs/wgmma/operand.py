@@ -119,7 +119,7 @@ class OperandProblem(Statement):
         named = isinstance(tensor, (str, type, np.dtype)) or not (
             hasattr(tensor, "shape") or isinstance(tensor, (tuple, list))
         )
-        kind = stated_type(tensor if named else tensor_of(tensor, smem).dtype, smem).name
+        kind = stated_type(tensor if named else tensor_of(tensor, smem).element, smem).name
         dtype = operand_dtype(kind)
         if dtype is None:
             raise malformed_field("dtype", f"must be one of {', '.join(hardware.DTYPES)}", kind)

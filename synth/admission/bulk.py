@@ -82,7 +82,7 @@ def _better_tensor(request: Request) -> Iterator[Idea]:
         old, reach = old + stride * (extent - 1), reach + strides[dim] * (extent - 1)
     changes = sum(a != b for a, b in zip(strides, tensor.strides, strict=True)) + (base != tensor.base_align_bytes)
     if changes:
-        made = Tensor(tensor.shape, tuple(strides), tensor.dtype, base)
+        made = Tensor(tensor.shape, tuple(strides), tensor.element, base)
         changed = replace(request, options={**request.options, "tensor": made})
         detail = f"strides {tuple(strides)}, base_align_bytes={base}"
         yield Idea("pad the tensor", detail, max(0, (reach - old) * size), changes, (changed,))

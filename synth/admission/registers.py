@@ -22,6 +22,8 @@ from layoutalg.proofs import certify
 from layoutalg.proofs.admission import Admission, Grade, Refused
 from layoutalg.proofs.certify import conditions
 from layoutalg.synth.admission import movement
+from layoutalg.synth.admission.accesses import find_access
+from layoutalg.synth.admission.lds import find_lds
 from layoutalg.synth.admission.repairs import ranked_consumers
 from layoutalg.synth.admission.request import CHECK, Finder, Request
 from layoutalg.synth.admission.wgmma import typed
@@ -96,6 +98,10 @@ def _accepted(
     found = wrong or tiling(layout, fragment, word)
     made = found if isinstance(found, Broken) else plan(found)
     if isinstance(made, Broken):
+        if wrong is not None and "axes" in made.witness:
+            read = find_access if lookup(request.target).vendor == "nvidia" else find_lds
+            tile = movement.read_tile(request, fragment, together)
+            return request.refused(made, repairs=lambda: ranked_consumers(request, read, {}, tile))
         own = () if wrong else movement.converted(request, find, fragment, together)
         rule = "WGMMA_FRAGMENT" if together > 1 and found is made else made.rule
         return request.refused(

@@ -73,10 +73,7 @@ class Request:
 
     def only(self, *known: str) -> None:
         """Raise MalformedError for options that the consumer does not accept."""
-        for name in self.options:
-            if name not in known:
-                rule = f"must be among {', '.join(known)}" if known else "must be empty"
-                raise CHECK.malformed("options", f"{rule} for {self.consumer}", name)
+        CHECK.options(self.options, known, request_of, f" for {self.consumer}")
         for name in ("lanes", "warps"):
             if self.options.get(name) is not None and self.options.get("registers") is None:
                 raise CHECK.malformed(name, "must be given together with registers", self.options[name])
@@ -204,7 +201,7 @@ def _element(dtype: object, options: Mapping[str, Any], layout: object) -> Eleme
     """Return the element type: given, or stated by the layout's text, a register layout's text or the tensor."""
     said = [layout, options.get("registers"), options.get("global")]
     if options.get("tensor") is not None and (dtype is None or element_type(dtype).tensormap is not None):
-        said.append(Written(dtype=tensor_of(options["tensor"]).dtype, text="the tensor"))
+        said.append(Written(dtype=tensor_of(options["tensor"]).element, text="the tensor"))
     return stated_type(dtype, *said, check=CHECK)
 
 

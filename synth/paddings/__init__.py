@@ -17,7 +17,7 @@ from layoutalg.ground.errors import InfeasibleError, MalformedError, Representab
 from layoutalg.proofs.dtypes import stated_bits
 from layoutalg.proofs.padding import CHECK, FORMS, MOST_CELLS, PaddingPlan, offsets_of, serve
 from layoutalg.proofs.served import Recounted
-from layoutalg.synth.paddings.accesses import Asked, read_accesses, tile_access
+from layoutalg.synth.paddings.accesses import Asked, is_table, read_accesses, tile_access
 from layoutalg.synth.paddings.intervals import least_interval
 from layoutalg.synth.paddings.pitches import Question, least_pitches, plain_turns
 from layoutalg.synth.swizzles import ELSEWHERE_SECONDS, better_swizzles
@@ -51,8 +51,8 @@ def padding(
             ``"diagonals"``, ``"antidiagonals"``, ``"along 0"`` (lanes step along dimension 0), optionally with the
             elements per lane, ``"rows:4"``, and prefixed with ``"store "`` for stores; ``"ldmatrix"``, ``"stmatrix"``,
             ``".trans"``. Or registers: a layout of any family from (register, lane, warp) to tile coordinates, a
-            ``TileAccess``, an array of row-major cells [warp, lane, register] with -1 for inactive lanes; or a pair of
-            one of these and its kind.
+            ``TileAccess``, an array or nested lists of row-major cells [warp, lane, register] or [lane, register] with
+            -1 for inactive lanes; or a pair of one of these and its kind.
         target: The target, or several that one padding must serve.
         element_bits: Bits of an element, 8 to 128, or the name of its type; None for that of the texts, or 16.
         form: ``"pitches"``; ``"interval"``: some words after every 2^k elements, as gfx1250 tensor copies write them;
@@ -114,7 +114,8 @@ def _question(shape: object, accesses: object, target: object, element_bits: int
         raise CHECK.malformed("shape", f"must be positive extents of at most {MOST_CELLS} elements", extents)
     targets = asked_targets(CHECK, target)
     pair = isinstance(accesses, tuple) and len(accesses) == 2 and accesses[1] in ("load", "store")
-    given = list(accesses) if isinstance(accesses, list | tuple) and not pair else [accesses]
+    several = isinstance(accesses, list | tuple) and not pair and not is_table(accesses)
+    given = list(accesses) if several else [accesses]  # type: ignore[call-overload]
     bits = asked_bits(CHECK, stated_bits(element_bits, *without_kinds(given), check=CHECK))
     read: tuple[Asked, ...] = read_accesses(given, extents, bits, targets)
     if not read:

@@ -10,20 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from layoutalg.cute import CuteLayout
 from layoutalg.f2 import LinearLayout
+from layoutalg.ground.check import integers
 from layoutalg.ground.limits import ARRAY_RANK
 from layoutalg.ground.recognize import Departure, linear
 from layoutalg.proofs.padding import CHECK, CellAccess
 from layoutalg.proofs.register_map import bit_addresses
 from layoutalg.proofs.swizzling import TileAccess, instruction_name, widths
 from layoutalg.synth.named_accesses import (
-    OPERANDS,
     PATTERNS,
     Named,
     countable,
@@ -65,7 +65,7 @@ def read_accesses(
         if not able:
             require(said, targets, "accesses")
         usable = [targets[place] for place in able]
-        if said.name in OPERANDS or _by_lanes(said, shape, element_bits, usable):
+        if said.is_operand or _by_lanes(said, shape, element_bits, usable):
             layout = named(said, _powers(said.name, shape), element_bits, usable[0])
             taken = _registers((layout, said.direction), shape, element_bits, usable, said.bits)
             found.append(Asked(replace(taken.access, name=str(said)), able))
@@ -227,7 +227,7 @@ def _registers(
         layout, kind = given
     if kind not in ("load", "store"):
         raise CHECK.malformed("accesses", "must be loads or stores; request matrices by name", kind)
-    if isinstance(layout, np.ndarray):
+    if isinstance(layout, np.ndarray | list):
         cells = _table(layout, prod(shape))
     else:
         strides = tuple(prod(shape[place + 1 :]) for place in range(len(shape)))
@@ -250,12 +250,24 @@ def _registers(
     raise CHECK.malformed("accesses", rule, f"{cells.shape[2]} registers of {element_bits} bits")
 
 
-def _table(given: npt.NDArray[np.int64], size: int) -> IntArray:
-    """Return an array of cells as int64[warp, lane, register]; -1 is an inactive lane."""
-    table = given[None] if given.ndim == 2 else given
-    if table.ndim != 3 or table.dtype.kind not in "iu" or not table.size or table.min() < -1 or table.max() >= size:
+def is_table(given: object) -> bool:
+    """Whether nested lists are one table of cells [lane, register], not several accesses.
+
+    Example:
+        >>> is_table([[0, 1], [2, 3]]), is_table([[[0, 1], [2, 3]]]), is_table(["rows"])
+        (True, False, False)
+    """
+    rows = given if isinstance(given, list) else []
+    return bool(rows) and all(isinstance(row, list) and all(type(cell) is int for cell in row) for row in rows)
+
+
+def _table(given: npt.NDArray[np.int64] | list[Any], size: int) -> IntArray:
+    """Return an array or nested lists of cells as int64[warp, lane, register]; -1 is an inactive lane."""
+    found = integers(given, "accesses")
+    table = found[None] if found is not None and found.ndim == 2 else found
+    if table is None or table.ndim != 3 or not table.size or table.min() < -1 or table.max() >= size:
         rule = f"must be integers [warp, lane, register] or [lane, register] in [-1, {size})"
-        raise CHECK.malformed("accesses", rule, f"{given.dtype} of shape {given.shape}")
+        raise CHECK.malformed("accesses", rule, given if found is None else f"{found.dtype} of shape {found.shape}")
     return table.astype(np.int64)
 
 

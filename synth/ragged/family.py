@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 from layoutalg.ground.conditions import divisible
 from layoutalg.ground.errors import BudgetError, Diagnostic
@@ -33,7 +33,7 @@ from layoutalg.proofs.symbolic.plan import SymbolicPlan, evaluated
 from layoutalg.proofs.symbolic.problem import SymbolicProblem
 from layoutalg.proofs.tensor import Tensor, tensor_of
 from layoutalg.proofs.tensormap.plan import TensorMapPlan
-from layoutalg.proofs.tensormap.problem import SCHEMA
+from layoutalg.proofs.tensormap.problem import SCHEMA, Filling, Reading
 from layoutalg.synth.symbolic.call import tensormap
 from layoutalg.synth.symbolic.planner import synthesize_symbolic
 from layoutalg.synth.tensormap.planner import synthesize_tensormap
@@ -44,7 +44,18 @@ from layoutalg.targets.nvidia.tensormap import limits
 from layoutalg.targets.probes import clip_probe
 
 SIZE = "n"
-_OPTIONS = ("base_elem_offset", "oob_fill", "oob_required")
+
+
+class FamilyOptions(Filling, Reading, total=False):
+    """Options of the maps of a family."""
+
+
+class RaggedOptions(FamilyOptions, total=False):
+    """Options of ``ragged``: those of its maps, and the form of clipped ones."""
+
+    form: str
+
+
 _TWICE = "some rows of a group are copied twice, with equal values: by the last tile, or by boxes that overlap"
 _BEHIND = "the last tile of a group also reads rows after the group"
 
@@ -60,7 +71,7 @@ def ragged(
     direction: str = "load",
     target: str = "sm_90a",
     multiple: int = 1,
-    **options: Any,
+    **options: Unpack[RaggedOptions],
 ) -> RaggedFamily:
     """Return the proved family of maps that copies tiles of every group of a ragged tensor.
 
@@ -99,7 +110,8 @@ def ragged(
     many, sizes = _groups(groups)
     CHECK.choice(strategy, "strategy", STRATEGIES)
     first, *rest = ("auto", "clip", "descriptors") if strategy == "auto" else (strategy,)
-    given = {"axis": axis, "direction": direction, "target": target, "multiple": multiple, **options}
+    CHECK.options(options, RaggedOptions.__annotations__, ragged)
+    given: Any = {"axis": axis, "direction": direction, "target": target, "multiple": multiple, **options}
     try:
         family = synthesize_ragged(tensor, tile, smem, strategy=first, **given)
     except InadmissibleError as error:
@@ -143,7 +155,7 @@ def synthesize_ragged(
     target: str = "sm_90a",
     multiple: int = 1,
     form: str = "",
-    **options: Any,
+    **options: Unpack[FamilyOptions],
 ) -> RaggedFamily:
     """Return the family of exactly this strategy; arguments as for ``ragged``, which also says more of groups.
 
@@ -165,20 +177,19 @@ def synthesize_ragged(
     extents = CHECK.vector(tile, "tile", len(source.shape))
     CHECK.integer(multiple, "multiple", 1, limits.MAX_DIM + 1)
     CHECK.choice(form, "form", ("", *FORMS))
-    if not options.keys() <= {*_OPTIONS, "swizzle", "axes"}:
-        raise CHECK.malformed("options", f"may be form, swizzle, axes, {', '.join(_OPTIONS)}", sorted(options))
+    CHECK.options(options, FamilyOptions.__annotations__, synthesize_ragged)
     if SIZE in source.names:
         raise CHECK.malformed("tensor", f"must not use the name {SIZE}, reserved for group sizes", str(source))
-    options |= {"target": target, "direction": direction}
+    asked: dict[str, Any] = {**options, "target": target, "direction": direction}
     if direction == "store" and strategy == "overfetch":
         raise _refused(source, "STORE", "a store would overwrite rows after the group")
     heights = heights_of(strategy, extents[place], multiple)
     if strategy == "descriptors":
-        plans: tuple[Plan, ...] = (_per_group(source, extents, smem, place, options),)
+        plans: tuple[Plan, ...] = (_per_group(source, extents, smem, place, asked),)
     elif strategy == "clip":
-        plans = (_clipped(source, extents, smem, place, form, options),)
+        plans = (_clipped(source, extents, smem, place, form, asked),)
     else:
-        plans = tuple(_whole(source, extents, smem, place, rows, options) for rows in (extents[place], *heights))
+        plans = tuple(_whole(source, extents, smem, place, rows, asked) for rows in (extents[place], *heights))
     for plan in plans:
         if plan.oob != "exact":
             raise _refused(
@@ -229,7 +240,7 @@ def _per_group(source: Tensor, tile: tuple[int, ...], smem: object, axis: int, o
     """The map of one group: the group's size is the extent of the ragged dimension, its first row the base."""
     shape = tuple(SIZE if dim == axis else extent for dim, extent in enumerate(source.shape))
     align = min(source.base_align_bytes, limits.GLOBAL_ALIGN_BYTES)  # a group starts at a whole number of pitches
-    plan: Plan = tensormap(Tensor(shape, source.strides, source.dtype, align, source.assume), tile, smem, **options)
+    plan = tensormap(Tensor(shape, source.strides, source.dtype, align, source.assume), tile, smem, **options)
     (pitch,) = evaluated((source.strides[axis],))
     needed = divisible(pitch * hardware.element_bytes(source.dtype), limits.GLOBAL_ALIGN_BYTES)
     if not isinstance(plan, SymbolicPlan) or not guard_implies_quickly(plan.guard, (needed,)):
@@ -268,7 +279,7 @@ def _whole(source: Tensor, tile: tuple[int, ...], smem: object, axis: int, rows:
         "smem": {"modes": [[list(digit) for digit in digits] for digits in modes], "swizzle": shared.swizzle},
         "origin_multiple": [1 if dim == axis else extent for dim, extent in enumerate(tile)],
     }
-    document |= {name: value for name, value in options.items() if name in _OPTIONS}
+    document |= {name: value for name, value in options.items() if name in Filling.__annotations__}
     plan: Plan
     if source.names:
         plan = synthesize_symbolic(SymbolicProblem.from_json(document | {"assume": list(source.assume)}))

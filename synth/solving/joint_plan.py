@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -25,9 +25,10 @@ from layoutalg.proofs.admission import Admitted
 from layoutalg.proofs.joint import JointPlan
 from layoutalg.proofs.tensor import Tensor
 from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
+from layoutalg.proofs.tensormap.problem import MapOptions
 from layoutalg.synth.admission.request import request_of
 from layoutalg.synth.admission.wgmma import find_wgmma
-from layoutalg.synth.solving.accesses import Access
+from layoutalg.synth.solving.accesses import CHECK, Access
 from layoutalg.synth.solving.joint_question import Asked, bound_of, questions, read, space_of
 from layoutalg.synth.solving.orders import Cost, Found, Question, by_search
 from layoutalg.synth.solving.space import IntArray, padded
@@ -61,7 +62,7 @@ def joint(
     tensor: object = None,
     fill: str = "tma",
     seconds: float = PLAN_SECONDS,
-    **options: Any,
+    **options: Unpack[MapOptions],
 ) -> JointPlan:
     """Return one shared layout of a tile that serves a copy and all its readers, with a proof of optimality if found.
 
@@ -90,7 +91,8 @@ def joint(
 
     Source: f2 conflict ranks (arXiv 2505.23819, section 5.4); PTX ISA, matrix descriptors and tensor maps.
     """
-    asked = read(tile, dtype, consumers, target, tensor, fill, options)
+    CHECK.options(options, MapOptions.__annotations__, joint)
+    asked = read(tile, dtype, consumers, target, tensor, fill, dict(options))
     given = clock.checked_seconds(seconds, "seconds")
     best = _Best()
     with clock.within(given):
@@ -195,7 +197,7 @@ def _kept(
 
 
 def copied(
-    tensor: Tensor, tile: tuple[int, ...], smem: object, target: str, direction: str, **options: Any
+    tensor: Tensor, tile: tuple[int, ...], smem: object, target: str, direction: str, **options: Unpack[MapOptions]
 ) -> TensorMapPlan | str:
     """Return the proved plan of a copy, or the reason why there is none."""
     left = clock.left(PLAN_SECONDS)

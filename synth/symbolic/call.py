@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
+from layoutalg.ground.check import Checker
+from layoutalg.proofs.symbolic.plan import SymbolicPlan
 from layoutalg.proofs.symbolic.problem import SymbolicProblem, has_names
 from layoutalg.proofs.tensor import Tensor
-from layoutalg.proofs.tensormap import TensorMapProblem
+from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProbe, TensorMapProblem
+from layoutalg.proofs.tensormap.problem import MapOptions
 from layoutalg.synth.symbolic.planner import synthesize_symbolic
 from layoutalg.synth.tensormap.probe import plan_or_probe
 
 _SEARCH = ("seconds", "repair")
 _OF_NUMBERS, _OF_NAMES = ("documented_only", "interleave"), ("for_all",)
+_CHECK = Checker("LA372", "invalid call")
+
+
+class CallOptions(MapOptions, total=False):
+    """Options of ``tensormap``: those of its problem, and of the search."""
+
+    seconds: float
+    repair: bool
+    documented_only: bool
+    interleave: str
+    for_all: bool
 
 
 def tensormap(
@@ -21,8 +35,8 @@ def tensormap(
     smem: object = None,
     target: str = "sm_90a",
     direction: str = "load",
-    **options: Any,
-) -> Any:
+    **options: Unpack[CallOptions],
+) -> TensorMapPlan | TensorMapProbe | SymbolicPlan:
     """Return a proved plan that copies tiles of a tensor to or from a shared-memory layout.
 
     Args:
@@ -48,16 +62,19 @@ def tensormap(
         >>> print(plan.guard)
         K % 8 == 0, 1 <= K <= 2**31, 1 <= M <= 2**31
     """
-    if not _has_names(tensor, options):
-        search = {name: options.pop(name) for name in (*_SEARCH, *_OF_NUMBERS) if name in options}
-        numeric = TensorMapProblem.of(tensor, tile, smem, arch=target, direction=direction, **options)
-        return plan_or_probe(numeric, **search)
-    search = {name: options.pop(name) for name in (*_SEARCH, *_OF_NAMES) if name in options}
-    problem = SymbolicProblem.of(tensor, tile, smem, arch=target, direction=direction, **options)
-    return synthesize_symbolic(problem, **search)
+    _CHECK.options(options, CallOptions.__annotations__, tensormap)
+    symbolic = _has_names(tensor, options.get("bounds"))
+    own = (*_SEARCH, *(_OF_NAMES if symbolic else _OF_NUMBERS))
+    search: Any = {name: value for name, value in options.items() if name in own}
+    stated: Any = {"arch": target, "direction": direction} | {
+        name: value for name, value in options.items() if name not in own
+    }
+    if symbolic:
+        return synthesize_symbolic(SymbolicProblem.of(tensor, tile, smem, **stated), **search)
+    return plan_or_probe(TensorMapProblem.of(tensor, tile, smem, **stated), **search)
 
 
-def _has_names(tensor: object, options: dict[str, Any]) -> bool:
+def _has_names(tensor: object, bounds: object) -> bool:
     if isinstance(tensor, Tensor):
         tensor = tensor.shape, tensor.strides, None
-    return has_names([*(tensor[:-1] if isinstance(tensor, (tuple, list)) else ()), options.get("bounds")])
+    return has_names([*(tensor[:-1] if isinstance(tensor, (tuple, list)) else ()), bounds])

@@ -14,13 +14,15 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 
 from layoutalg.ground import clock
+from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import Diagnostic, LayoutError, MalformedError, TargetRuleError
 from layoutalg.ground.verdict import Proved
+from layoutalg.proofs.tensormap.problem import Reading
 from layoutalg.proofs.wgmma import InstructionTile, OperandPlan, OperandProblem, check
 from layoutalg.synth.wgmma.forms import canonical_plan
 from layoutalg.synth.wgmma.reading import (
@@ -35,6 +37,7 @@ from layoutalg.synth.wgmma.reading import (
 from layoutalg.synth.wgmma.refusal import refusal
 from layoutalg.targets.nvidia import wgmma as hardware
 
+_CHECK = Checker("LA372", "invalid call")
 Steps = tuple[tuple[int, int], ...]
 
 
@@ -83,13 +86,20 @@ def certified(plan: OperandPlan) -> OperandPlan:
     return plan.with_changes(certificate=dict(verdict.certificate))
 
 
+class OperandOptions(Reading, total=False):
+    """Options of ``wgmma``: how ``smem`` is read, its alignment, and whether A is sparse."""
+
+    align_bytes: int
+    sparse: bool
+
+
 def wgmma(
     operand: str,
     tensor: object = None,
     tile: Sequence[int] | None = None,
     smem: object = None,
     target: str = hardware.ARCH,
-    **options: Any,
+    **options: Unpack[OperandOptions],
 ) -> OperandPlan:
     """Return the descriptors by which ``wgmma`` reads a tile with a given shared-memory layout.
 
@@ -100,7 +110,7 @@ def wgmma(
         tile: Tile extents in elements, K last; by default those of ``smem``.
         smem: A layout of any family or its text: tile coordinates to element offsets. Defaults to row-major.
         target: Architecture.
-        options: As for ``OperandProblem.of``: ``swizzle``, ``axes``, ``align_bytes``.
+        options: As for ``OperandProblem.of``: ``swizzle``, ``axes``, ``align_bytes``, ``sparse``.
 
     Raises: As ``OperandProblem.of`` and ``synthesize_wgmma``.
 
@@ -109,6 +119,7 @@ def wgmma(
         >>> plan.major, plan.base.swizzle, len(plan.tiles), plan.k_step
         ('K', '128B', 8, 2)
     """
+    _CHECK.options(options, OperandOptions.__annotations__, wgmma)
     return synthesize_wgmma(OperandProblem.of(operand, tensor, smem, tile=tile, arch=target, **options))
 
 

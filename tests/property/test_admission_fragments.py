@@ -11,6 +11,8 @@ import pytest
 
 import layoutalg as la
 from layoutalg.ground.errors import MalformedError
+from layoutalg.proofs.dtypes import element_type
+from layoutalg.synth.admission import asked_again
 from layoutalg.targets.layouts.nvidia import mma_accumulator, mma_operand
 from layoutalg.targets.layouts.nvidia_instructions import MMA, mma_fragment, mma_type
 
@@ -80,3 +82,35 @@ def test_types_targets_and_names():
     for consumer in ("mma", "mma.m16n8k16.f32.bf16", "mma.m16n8k16.f32.bf16.E", "mma.m16n8k3.f32.f16.A"):
         with pytest.raises(MalformedError):
             la.admissible(layout, consumer)
+
+
+@pytest.mark.parametrize("name", ["m16n8k16.f32.bf16", "m16n8k8.f32.tf32", "m16n8k32.s32.s8"])
+@pytest.mark.parametrize("operand", ["A", "B"])
+@pytest.mark.parametrize("layout", ["(64,64):(64,1)", "(64,64):(80,1)", "(64,64):(1,64)", "(64,64):(65,1)"])
+def test_a_tile_in_shared_memory_is_read_into_registers_first(name, operand, layout):
+    """The repair names the instruction, which moves each element to the registers of a tiling that is then taken."""
+    dtype = mma_type(name, operand)
+    if layout.endswith("(64,1)"):
+        layout = f"Sw<3,{(128 // element_type(dtype).bits).bit_length() - 1},3> o 0 o {layout}"
+    refused = la.admissible(layout, f"mma.{name}.{operand}", "sm_90a", dtype)
+    assert refused.rules == ("REGISTER_AXES",)
+    assert "ldmatrix" in refused.reasons[0]
+    (repair,) = refused.repairs
+    (answer,) = asked_again(refused, repair)
+    registers = la.layout(repair.document["options"]["registers"])
+    assert la.admissible(registers, f"mma.{name}.{operand}", "sm_90a", dtype)
+    along_k = layout.endswith("(1,64)") == (operand == "B")
+    if "65" in layout or (not along_k and element_type(dtype).bits != 16):
+        assert answer.consumer.startswith("ld.shared.b")
+    else:
+        assert answer.consumer == "ldmatrix.x4" + ".trans" * (not along_k)
+    # of every register: the byte that the instruction reads for it is that of its element in the tile
+    plan = answer.descriptor
+    coordinates = plan.registers.table()
+    assert np.array_equal(np.sort(np.unique(coordinates)), np.arange(64 * 64))
+
+
+def test_tiles_that_nothing_reads_have_no_repair():
+    assert la.admissible("(48,48):(48,1)", "mma.m16n8k16.f32.bf16.A").repairs == ()
+    found = la.admissible("(64,64):(64,1)", "mfma.v_mfma_f32_32x32x8_f16.D", "gfx942", "f32")
+    assert [repair.detail.partition(",")[0] for repair in found.repairs] == ["ds_read_b32"]

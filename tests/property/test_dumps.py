@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import layoutalg as la
@@ -232,6 +232,77 @@ def copy_of(source: str, destination: str, tiled: str, tiler: str, rest: str = "
         f"copy: Tiled Copy\n  Tiler MN: {tiler}\n  TV Layout tiled: {tiled}\nCopy Atom\n  ThrID: 32:1\n"
         f"  TV Layout Src: {source}\n  TV Layout Dst: {destination}\n{rest}"
     )
+
+
+@given(tilings().filter(lambda mma: mma.size * mma.tile[0] * mma.tile[2] <= 1 << 18), st.booleans())
+@settings(max_examples=12)
+def test_the_banks_of_an_operand_are_those_of_its_elements(mma, dsl):
+    """Each operand by counting, as a table of (thread, value), in place of the print and a name."""
+    known = places(mma)
+    for name, dims in {"A": (0, 2), "B": (1, 2), "C": (0, 1)}.items():
+        values = range(mma.operand(name).size // mma.size)
+        table = [[owner(mma, name, known[thread], value) for value in values] for thread in range(mma.size)]
+        rows, columns = (mma.tile[dim] for dim in dims)
+        shared = f"({rows},{columns}):({columns},1)"
+        assert la.banks(printed(mma, dsl), shared, operand=name) == la.banks(table, shared)
+        assert la.layout(printed(mma, dsl), operand=name) == mma.operand(name)
+
+
+@pytest.mark.parametrize("bits", [8, 16, 32])
+@pytest.mark.parametrize("count", [1, 2, 4])
+@pytest.mark.parametrize("kind", ["ldmatrix", "stmatrix"])
+def test_matrices_of_any_elements_count_in_the_order_of_their_registers(kind, count, bits):
+    """Lane l of matrix i has word l of it, with 32 / bits elements; rows of 16 bytes in the order of the lanes."""
+    row, word = 128 // bits, 32 // bits
+    lanes = f"({8 * count},{4 // count}):({row},0)" if count < 4 else f"32:{row}"
+    memory = f"({lanes.split(':')[0]},{row}):({lanes.split(':')[1]},1)"
+    registers = f"(32,({word},{count})):({word},(1,{32 * word}))"
+    sides = (memory, registers) if kind == "ldmatrix" else (registers, memory)
+    size = 32 * word * count
+    found = copy_of(*sides, f"(32,({word},{count})):(1,(32,{32 * word}))", f"({size}:1)", f"  Value type: f{bits}")
+    assert found.atom == f"{kind}.x{count}"
+    ours = found.layouts["destination" if kind == "ldmatrix" else "source"]
+    assert la.equivalent(ours, found.layouts["tiled"])
+
+
+@pytest.mark.parametrize(
+    ("source", "destination", "tiled"),
+    [
+        ("(1,(4,8,4)):(0,(1,4,0))", "(1,128):(0,1)", "(1,(32,4)):(0,(1,32))"),  # tcgen05.cp, 4 copies
+        ("(32,64):(0,1)", "(32,2):(2,1)", "(32,(32,2)):(0,(2,1))"),  # tcgen05.ld
+        ("(32,2):(2,1)", "(32,64):(0,1)", "(32,(32,2)):(0,(2,1))"),  # tcgen05.st
+    ],
+)
+def test_tensor_memory_is_the_order_of_its_copies(source, destination, tiled):
+    """Values of both sides are the same place of the tile exactly if they are the same element of the instruction."""
+    found = copy_of(source, destination, tiled, f"({la.parse(tiled).cosize}:1)")
+    sides = [la.parse(text).table() for text in (source, destination)]
+    tiles = [found.layouts[name].table() for name in ("source", "destination")]
+    whole = next(place for place, text in enumerate((source, destination)) if text.endswith(":(0,1)"))
+    known = dict(zip(sides[whole].tolist(), tiles[whole].tolist(), strict=True))
+    assert len(set(known.values())) == len(known)
+    for side, tile in zip(sides, tiles, strict=True):
+        assert [known[element] for element in side.tolist()] == tile.tolist()
+
+
+def test_a_printed_type_is_the_type_of_the_elements():
+    each = "(1,8):(0,1)"
+    texts = [str(copy_of(each, each, "((4,32),8):((256,1),32)", "(32,32)", f"  Value type: {name}")) for name in
+             ("f32", "16b", "f8E4M3FN")]  # fmt: skip
+    assert [la.banks(text, "(32,32):(32,1)").turns for text in texts] == [
+        la.banks("((4,32),8):((256,1),32)", "(32,32):(32,1)", bits).turns for bits in (32, 16, 8)
+    ]
+    with pytest.raises(la.MalformedError, match="must be 32"):
+        la.banks(texts[0], "(32,32):(32,1)", 16)
+
+
+@pytest.mark.parametrize(("text", "name", "rule"), [
+    ("TiledMMA", "D", "must be one of A, B, C"), ("ldmatrix", "A", "must be omitted"), ("(32,4):(4,1)", "A", "omitted"),
+])  # fmt: skip
+def test_only_printed_tilings_have_operands(text, name, rule):
+    mma = TiledMMA(CuteLayout((32, 1, 1, 1), (1, 0, 0, 0)), (None, None, None), M16N8K16)
+    with pytest.raises(la.MalformedError, match=rule):
+        la.banks(printed(mma, False) if text == "TiledMMA" else text, "(16,16):(16,1)", operand=name)
 
 
 def test_the_order_of_a_copy_is_known_or_not_guessed():

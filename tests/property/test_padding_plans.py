@@ -9,6 +9,8 @@ from math import prod
 
 import numpy as np
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 import layoutalg as la
 from layoutalg.ground.errors import LayoutError, MalformedError
@@ -213,3 +215,22 @@ def test_accesses_and_names_that_no_plan_has_are_refused():
             dataclasses.replace(plan, accesses=(CellAccess("a", "load", 32, cells), *plan.accesses[1:]))
     with pytest.raises(MalformedError, match="identifiers"):
         least_padding(("mod",), [Multiple((("mod", 1),), 16)])
+
+
+@given(st.permutations(range(64)), st.integers(0, 32))
+def test_nested_lists_are_the_array_of_their_cells(cells, idle):
+    """A table of cells [lane, register] is one access, alone or in a list; -1 is an inactive lane."""
+    table = [[cell if lane >= idle else -1 for cell in cells[2 * lane : 2 * lane + 2]] for lane in range(32)]
+    assume(idle < 32)
+    plan = la.padding((8, 8), np.array(table), element_bits=32)
+    for given_as in (table, [table], [[table]], ([np.array(table)])):
+        assert la.padding((8, 8), given_as, element_bits=32) == plan
+    places = [4 * (cell // 8 * plan.pitches_bytes[0] // 4 + cell % 8) for row in table for cell in row if cell >= 0]
+    assert len(set(places)) == len(places)
+    assert plan.turns == counted(plan, lambda cell: cell // 8 * plan.pitches_bytes[0] + cell % 8 * 4)
+
+
+@pytest.mark.parametrize("table", [[[0, 1], [2]], [[0.5, 1.5]], [[0, 64]], [[]], [[0, -2]]])
+def test_bad_tables_are_refused(table):
+    with pytest.raises(MalformedError, match=r"LA920(?s:.*)\[lane, register\] in \[-1, 64\)"):
+        la.padding((8, 8), [table])

@@ -239,7 +239,7 @@ def test_nothing_to_suggest_says_why() -> None:
         ({"target": "sm_70"}, "target"),
         ({"target": "sm_100a"}, "sm_90a"),
         ({"fill": "cp.async"}, "threads"),
-        ({"tensor": ((512, 512), None, "f32")}, "f16, bf16, tf32 or u8"),
+        ({"tensor": ((512, 512), None, "f32")}, "f16, bf16, tf32, e4m3, e5m2, s8, u8"),
         ({"tensor": ((4, 4, 512), None, "f16"), "tile": (2, 4, 64)}, "matrix"),
     ],
 )
@@ -279,3 +279,29 @@ def test_operands_of_other_types_are_suggested() -> None:
 def test_a_consumer_that_the_target_has_not_is_refused_with_what_it_has() -> None:
     with pytest.raises(la.MalformedError, match=r"(?s)LA412.*gfx942 has no wgmma.*it has mfma"):
         la.suggest(((512, 512), None, "bf16"), (64, 64), ["wgmma.A"], "gfx942", fill="threads")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "carrier"), [("e4m3", "u8"), ("torch.float8_e5m2", "u8"), ("int8", "u8"), ("u8", "u8")]
+)
+def test_the_answer_names_the_type_that_was_asked(dtype: str, carrier: str) -> None:
+    tensor = la.Tensor((512, 512), dtype=dtype)
+    name = {"e4m3": "e4m3", "torch.float8_e5m2": "e5m2", "int8": "s8", "u8": "u8"}[dtype]
+    assert (tensor.element, tensor.dtype) == (name, carrier)
+    assert tensor == la.Tensor((512, 512), dtype=carrier)
+    assert f"dtype='{name}'" in repr(tensor)
+    found = la.suggest(tensor, (64, 64), ["wgmma.A"])
+    assert found.question.startswith(f"tile [64, 64] of {name} (512,512):(512,1)")
+    assert ("of u8; " in found.best.why) == (name != "u8")
+    assert found.best.plan.tensor_map.dtype == carrier
+    assert found.best.operands[0].problem.dtype == name
+    assert [choice.smem for choice in found] == [
+        choice.smem for choice in la.suggest(((512, 512), None, carrier), (64, 64), ["wgmma.A"])
+    ]
+    (operand,) = la.suggest(tensor, (64, 64), ["tcgen05.A"], "sm_100a", fill="threads").best.operands
+    assert name in str(operand)
+
+
+def test_a_type_that_is_no_operand_is_refused() -> None:
+    with pytest.raises(la.MalformedError, match="not 'e4m3fnuz'"):
+        la.suggest(((512, 512), None, "e4m3fnuz"), (64, 64), ["wgmma.A"])

@@ -159,3 +159,77 @@ def test_explanations_state_what_divides() -> None:
     assert told["multiples"] == {"strides": [8, 1], "offsets": 1, "exact": True}
     assert told["vectors"] == 8
     assert la.explain("(64,?{div=16}):(?{i64 div=8},1)")["vectors"] == 8
+
+
+@st.composite
+def pairs(draw):
+    """Two layouts with names: the same with a mode cut or two runs joined, one changed stride, or another one."""
+    texts, layout, _ = draw(problems())
+    shape, stride = [str(extent) for extent, _ in layout.flat], [str(step) for _, step in layout.flat]
+    place, how = draw(st.integers(0, len(shape) - 1)), draw(st.sampled_from(["cut", "join", "change", "other"]))
+    if how == "cut":
+        shape[place : place + 1] = ["2", f"({shape[place]})/2"]
+        stride[place : place + 1] = [stride[place], f"2*({stride[place]})"]
+    elif how == "join":
+        shape.insert(place, "N")
+        stride.insert(place, stride[place])
+        stride[place + 1] = f"N*({stride[place]})"
+        return texts, SymbolicLayout(tuple(shape), tuple(stride), Assumptions(texts)), layout
+    elif how == "change":
+        stride[place] = draw(strides)
+    else:
+        more, other, _ = draw(problems())
+        return texts + more, layout, other
+    try:
+        return texts, layout, SymbolicLayout(tuple(shape), tuple(stride), Assumptions(texts))
+    except (AdmissibilityError, MalformedError):  # no sizes
+        return texts, layout, layout
+
+
+@given(pairs())
+@settings(max_examples=40)
+def test_equality_with_names_is_equality_at_all_sizes(case):
+    texts, f, g = case
+    found = la.equivalent(f, g)
+    if isinstance(found, la.Refuted):
+        sizes = found.witness["sizes"]
+        sides = [image(table(each, sizes), 0) for each in (f, g)]
+        assert all(each.assumptions.broken_at(sizes) is None for each in (f, g))
+        if "coordinate" in found.witness:
+            at = found.witness["coordinate"]
+            assert (int(sides[0][at]), int(sides[1][at])) == (found.witness["f"], found.witness["g"])
+            assert found.witness["f"] != found.witness["g"]
+        else:
+            assert len(sides[0]) != len(sides[1])
+        return
+    others = list(allowed(g, texts))
+    both = [sizes for sizes in allowed(f, texts) if sizes in others][:12] if isinstance(found, la.Proved) else []
+    for sizes in both:
+        if math.prod(extent for extent, _ in table(f, sizes)) <= 1 << 12:
+            np.testing.assert_array_equal(image(table(f, sizes), 0), image(table(g, sizes), 0))
+    if f == g:
+        assert isinstance(found, la.Proved) or "no sizes" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("f", "g", "verdict", "says"),
+    [
+        ("(M,N):(1,M)", "M*N:1", la.Proved, "every size"),
+        ("(M/4,4,N):(4,1,M)", "(M/4,(2,2),N):(4,(1,2),M) where M % 8 == 0", la.Proved, "M % 8 == 0"),
+        ("(M,4):(4,1) where M == 4", "(4,4):(4,1)", la.Proved, "M == 4"),
+        ("(M,N):(N,1)", "(M,N):(1,M)", la.Refuted, "'coordinate': 1"),
+        ("(M,4):(4,1)", "(4,4):(4,1)", la.Refuted, "'size of g': 16"),
+        ("(M,K):(K,1)", [[0, 1], [2, 3]], la.Refuted, "sizes"),
+        ("M:1 where M % 8 == 0", "M:1 where M % 8 == 1", la.Unknown, "contradict"),
+        ("(4,?):(?,1)", "(4,?):(?,1)", la.Unknown, "a number of its own"),
+        ("(M,N):(1,M)", lambda i, j: i + 4 * j, la.MalformedError, "a shape"),
+    ],
+)
+def test_words_about_equality_with_names(f, g, verdict, says):
+    if verdict is la.MalformedError:
+        with pytest.raises(verdict, match=says):
+            la.equivalent(f, g)
+        return
+    found = la.equivalent(f, g)
+    assert isinstance(found, verdict)
+    assert says in repr(found)

@@ -326,3 +326,17 @@ def test_the_command_answers_as_the_library(capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr().out.startswith("1 x global_load_dwordx4: 64 sectors of 128 bytes where 8 would")
     assert main(["transactions", ROWS, "(64,64):(64,1)", "--stride", "64,1"]) == 64
     assert "must be extents" in capsys.readouterr().err
+
+
+@given(st.sampled_from((32, 64, 128)), st.sampled_from((1, 2, 3, 8, 33)), st.sampled_from(("u8", "bf16", "f32")))
+def test_threads_alone_are_threads_with_one_register(threads: int, step: int, dtype: str) -> None:
+    tensor, lanes = la.Tensor((threads * step,), dtype=dtype), np.arange(threads) * step
+    found = la.transactions(f"{threads}:{step}", tensor)
+    sectors = [{int(at) * SIZES[dtype] // 32 for at in warp} for warp in lanes.reshape(-1, 32)]
+    assert found.sectors == sum(map(len, sectors))
+    assert found.accesses == threads // 32
+    bits = 8 * SIZES[dtype]
+    assert la.banks(f"{threads}:{step}", None, bits) == la.banks(f"({threads},1):({step},0)", None, bits)
+    assert la.banks(lanes, f"{threads * step}:1", bits) == la.banks(f"{threads}:{step}", None, bits)
+    with pytest.raises(la.MalformedError, match="multiple of 32 threads"):
+        la.transactions(f"{threads - 1}:{step}", tensor)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import islpy
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from judges.families import ANSWERS, FAMILIES
 
 import layoutalg as la
 from layoutalg.cute import CoordinateLayout
+from layoutalg.cute.inttuple import product_each
 from layoutalg.notation.write import FORMS
 from layoutalg.testing import strategies as ours
 
@@ -47,6 +48,13 @@ def test_what_is_written_is_read_back(family, form, data):
         return
     except la.LayoutError as error:
         assert form not in ALWAYS[family], error
+        return
+    if form in ("ttg", "gluon") and not isinstance(layout, la.LinearLayout):
+        own = isinstance(layout, la.CuteLayout | la.ComposedLayout)
+        shape = product_each((layout if own else la.convert.to_cute(layout)).shape)
+        shape = shape if isinstance(shape, tuple) else (shape,)
+        offsets = coordinates_to_offsets(la.parse(text, shape), shape)
+        assert offsets.reshape(-1, order="F").tolist() == [row for (row,) in table_of(layout)]
         return
     back = la.parse(text)
     if isinstance(layout, CoordinateLayout) and form != "isl":
@@ -103,7 +111,7 @@ def test_a_swizzle_behind_a_pointer_acts_on_bytes(layout, base, width, form):
 @pytest.mark.parametrize(
     ("text", "form", "words"),
     [
-        ("(4,8):(1,4)", "ttg", "linear"),
+        ("(4,8):(1,8)", "ttg", "linear"),
         ("Sw<3,4,3,byte>", "cute_cpp", "no unit"),
         ("(M,N):(1,M)", "cute_dsl", "says more"),
         ("(M,4):(4,1)", "cute_cpp", "no names"),
@@ -134,3 +142,78 @@ def test_unknown_forms_and_options_are_refused():
     ):
         with pytest.raises(la.MalformedError, match="LA195"):
             ask()
+
+
+@st.composite
+def shared_attributes(draw):
+    """Attributes of shared layouts with their tensor: all parameters, also larger than the tensor."""
+    shape = tuple(draw(st.sampled_from((1, 8, 16, 64, 128))) for _ in range(draw(st.integers(1, 3))))
+    powers = st.sampled_from((1, 2, 4, 8, 16))
+    if draw(st.booleans()):
+        order = list(draw(st.permutations(range(len(shape)))))
+        text = f"vec = {draw(powers)}, perPhase = {draw(powers)}, maxPhase = {draw(powers)}, order = {order}"
+        return f"#ttg.swizzled_shared<{{{text}}}>", shape
+    turned = len(shape) == 2 and draw(st.booleans())
+    text = f"swizzlingByteWidth = {draw(st.sampled_from((0, 32, 64, 128)))}, transposed = {str(turned).lower()}"
+    text += f", elementBitWidth = {draw(st.sampled_from((8, 16, 32)))}, rank = {len(shape)}"
+    return f"#ttg.nvmma_shared<{{{text}}}>", shape
+
+
+def coordinates_to_offsets(layout, shape):
+    """The offset of every coordinate, by looking up every offset; None if an offset has several coordinates."""
+    table = np.full(shape, -1)
+    for offset in range(layout.in_dims["offset"]):
+        at = tuple(layout(offset=offset, block=0).values())
+        if table[at] >= 0:
+            return None
+        table[at] = offset
+    return None if (table < 0).any() else table
+
+
+@given(shared_attributes(), st.sampled_from((None, 8, 16, 32)))
+@settings(max_examples=40)
+def test_a_shared_layout_is_written_as_the_attribute_that_it_is(case, element_bits):
+    text, shape = case
+    assume(np.prod(shape) <= 1 << 13)
+    try:
+        layout = la.parse(text, shape)
+    except la.LayoutError:  # larger than the tensor
+        assume(False)
+    table = coordinates_to_offsets(layout, shape)
+    assume(table is not None)
+    written = la.layout(table).to_text("ttg", element_bits=element_bits)
+    width = text.partition("elementBitWidth = ")[2].partition(",")[0]
+    assert la.parse(written, shape) == layout
+    if element_bits is None or width in ("", str(element_bits)):  # elements of another width may have no attribute
+        assert written.startswith(("#ttg.swizzled_shared<", "#ttg.nvmma_shared<"))
+    if width and int(width) == element_bits:
+        assert written.startswith("#ttg.nvmma_shared<")
+
+
+@given(st.permutations(range(8)), st.integers(1, 7))
+def test_every_bijection_over_f2_is_written(order, step):
+    """Bits of coordinates in any order, one of them added to another: some attribute is exactly this layout."""
+    columns = [1 << bit for bit in order]
+    columns[step] ^= columns[0]
+    table = np.zeros(256, dtype=np.int64)
+    for bit, column in enumerate(columns):
+        table ^= np.where(np.arange(256) >> bit & 1, column, 0)
+    table = table.reshape((16, 16), order="F")
+    found = la.parse(la.layout(table).to_text("ttg"), (16, 16))
+    assert np.array_equal(coordinates_to_offsets(found, (16, 16)), table)
+    assert la.equivalent(found, la.layout(table))
+
+
+@pytest.mark.parametrize(
+    ("text", "because"),
+    [
+        ("(64,64):(72,1)", "linear over F2: .* xor"),
+        ("(6,8):(8,1)", "2\\*\\*n points"),
+        ("(8,8):(16,1)", "every offset once"),
+        ("(8,8):(0,1)", "every offset once"),
+        ("(M,4):(4,1)", "coordinates of a tensor"),
+    ],
+)
+def test_what_triton_has_no_shared_layout_for_is_refused(text, because):
+    with pytest.raises(la.LayoutError, match=because):
+        la.layout(text).to_text("ttg")

@@ -266,7 +266,7 @@ VALUES = {
     "RaggedKernel": "source text", "GroupedKernel": "source text", "SpanKernel": "source text",
     "MatmulKernel": "source text", "Space": "question", "AttentionKernel": "source text", "Emitted": "source text",
     "Form": "argument of a kernel", "Work": "argument of a schedule", "DeviceInfo": "device",
-    "WgmmaTiles": "argument of a kernel", "IndirectKernel": "source text",
+    "AttentionOptions": "arguments of a kernel", "WgmmaTiles": "argument of a kernel", "IndirectKernel": "source text",
     "PagedBatch": "sequences, each a document",
     "Move": "names of instructions", "Multiple": "condition, as it was given", "AtLeast": "condition, as it was given",
     "Spread": "condition, as it was given",

@@ -6,7 +6,8 @@ import pytest
 
 import layoutalg as la
 from layoutalg.cli import main
-from layoutalg.synth.named_accesses import NAMES
+from layoutalg.synth.named_accesses import NAMES, name_of, named
+from layoutalg.targets.target_model import model_of
 
 PLAIN = "(128,32):(32,1)"
 
@@ -137,3 +138,69 @@ def test_columns_of_vectors_are_read_down_the_rows():
 def test_what_a_target_lacks_is_named():
     with pytest.raises(la.AdmissibilityError, match=r"LA991.*(?s:.)*sm_90a has no ldmatrix\.m16n16\.x1\.trans\.b8"):
         la.banks("ldmatrix.m16n16.x1.trans.b8", "(64,64):(64,1)", 8, target="sm_90a")
+
+
+OF_TARGETS = {
+    "sm_90a": "mma.m8n8k4.f64.f64 mma.m16n8k16.f64.f64 mma.m16n8k16.f32.bf16 mma.m16n8k8.f32.tf32 mma.m16n8k32.s32.s8",
+    "gfx942": "mfma.v_mfma_f32_32x32x8_f16 mfma.v_mfma_f32_16x16x16_bf16 mfma.v_mfma_f64_16x16x4_f64",
+    "gfx1201": "wmma.v_wmma_f32_16x16x16_f16",
+}
+INSTRUCTIONS = [
+    (target, name, side) for target, names in OF_TARGETS.items() for name in names.split() for side in "ABD"
+]
+
+
+@pytest.mark.parametrize(("target", "instruction", "side"), INSTRUCTIONS)
+def test_an_operand_of_an_instruction_is_its_fragment_repeated(target: str, instruction: str, side: str) -> None:
+    """Element by element: each lane has the elements of its fragment in every block of the tile, and no others."""
+    fragment = model_of(target).fragment(instruction, side)
+    sizes = [*fragment.out_dims.values()][:2]
+    held: dict[int, set[tuple[int, int]]] = {}
+    for lane in range(fragment.in_dims["lane"]):
+        for register in range(fragment.in_dims["register"]):
+            point = tuple(fragment(register=register, lane=lane).values())[:2]
+            held.setdefault(lane, set()).add(point)
+    rows, columns = (64, 64)
+    bits = next(b for b in (8, 16, 32, 64) if _named(instruction, side, (rows, columns), b, target) is not None)
+    layout = _named(instruction, side, (rows, columns), bits, target)
+    for lane in (0, 1, 5, 17, fragment.in_dims["lane"] - 1):
+        found = set()
+        for register in range(layout.in_dims["register"]):
+            row, column = layout(register=register, lane=lane).values()
+            at = (column, row) if side == "B" else (row, column)
+            assert (at[0] % sizes[0], at[1] % sizes[1]) in held[lane]
+            found.add((row, column))
+        assert len(found) == layout.in_dims["register"] == len(held[lane]) * rows * columns // (sizes[0] * sizes[1])
+
+
+def _named(instruction: str, side: str, tile: tuple[int, int], bits: int, target: str) -> la.LinearLayout | None:
+    try:
+        return named(name_of(f"{instruction}.{side}"), tile, bits, target)
+    except la.MalformedError as error:
+        assert "elements of" in str(error)
+        return None
+
+
+@pytest.mark.parametrize("side", "ABCD")
+def test_all_shapes_of_f64_have_the_lanes_of_the_role(side: str) -> None:
+    role = la.banks(f"mma.{side}", "(16,16):(16,1)", "f64")
+    for shape in ("m8n8k4", "m16n8k4", "m16n8k8", "m16n8k16"):
+        each = la.banks(f"mma.{shape}.f64.f64.{side}", "(16,16):(16,1)", "f64")
+        assert (each.turns, each.ideal, each.accesses) == (role.turns, role.ideal, role.accesses)
+    with pytest.raises(la.AdmissibilityError, match=r"sm_80 has no m16n8k8(?s:.*)use mma.m8n8k4.f64.f64"):
+        la.banks(f"mma.m16n8k8.f64.f64.{side}", "(16,16):(16,1)", "f64", target="sm_80")
+
+
+def test_a_role_names_the_instructions_that_have_it() -> None:
+    lanes = la.banks("mfma.A", "(32,32):(32,1)", "f16", target="gfx942").lanes
+    assert lanes.endswith("operand A of mfma (v_mfma_f32_16x16x16_f16, v_mfma_f32_16x16x16_bf16)")
+    assert la.banks("mfma.A", "(32,32):(32,1)", "f64", target="gfx942").lanes.endswith("(v_mfma_f64_16x16x4_f64)")
+    found = la.banks("mfma.v_mfma_f32_32x32x8_f16.D", "(64,64):(64,1)", "f32", target="gfx942")
+    assert (found.turns, found.lanes) == (128, "the lanes of one wave as in operand D of v_mfma_f32_32x32x8_f16")
+    for name, bits, words in (
+        ("mfma.v_mfma_f32_32x32x8_f16.A", 32, "elements of 16 bits"),
+        ("mfma.v_mfma_f32_4x4x4_16b_f16.A", 16, "one product"),
+        ("mma.m16n8k16.f32.bf15.A", 16, "LA990"),
+    ):
+        with pytest.raises(la.MalformedError, match=words):
+            la.banks(name, "(64,64):(64,1)", bits, target="gfx942" if "mfma" in name else "sm_90a")

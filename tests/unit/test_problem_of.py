@@ -304,7 +304,7 @@ def test_options_are_the_problem_s_fields():
         oob_fill=None,
     )
     assert (problem.direction, problem.bounds, problem.origin_multiple) == ("store", ((0, 1000), (0, 500)), (64, 64))
-    with pytest.raises(la.MalformedError, match="options are base_elem_offset"):
+    with pytest.raises(la.MalformedError, match="must be among base_elem_offset"):
         TensorMapProblem.of(TENSOR, (64, 64), SWIZZLED, colour="red")
     with pytest.raises(la.MalformedError, match="in     TensorMapProblem\\.bounds"):
         TensorMapProblem.of(TENSOR, (64, 64), SWIZZLED, bounds=((0, 2000), (0, 500)))

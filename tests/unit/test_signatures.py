@@ -6,6 +6,8 @@ import inspect
 import re
 from types import FunctionType
 
+import pytest
+
 import layoutalg as la
 
 PACKAGES = ("ask", "certify", "codegen", "convert", "cute", "draw", "f2", "hierarchy", "integer", "interop",
@@ -13,14 +15,7 @@ PACKAGES = ("ask", "certify", "codegen", "convert", "cute", "draw", "f2", "hiera
 ANY = {
     "parse": "the text decides what it is",
     "layout": "the form decides the family",
-    "ragged": "options go on to tensormap, which checks them by name",
-    "suggest": "options go on to tensormap, which checks them by name",
-    "tensormap": "options go on to a planner; symbolic sizes give a SymbolicPlan",
-    "wgmma": "options go on to OperandProblem, which checks them by name",
-    "joint": "options go on to tensormap, which checks them by name",
-    "synthesize_ragged": "options go on to ragged, which checks them by name",
     "composition": "its overloads have the types",
-    "attention_options": "values go on to attention_kernel by name",
 }
 """Functions whose signature has Any, and why."""
 OTHERS = {
@@ -56,3 +51,24 @@ def test_the_first_names_are_few() -> None:
     assert set(names) < set(la.__all__)
     assert {"layout", "equivalent", "banks", "swizzle", "suggest", "admissible", "InadmissibleError"} <= set(names)
     assert issubclass(la.InadmissibleError, la.LayoutError)
+
+
+TENSOR, TILE, SMEM = ((512, 512), None, "bf16"), (64, 64), "Sw<3,3,3> o 0 o (64,64):(64,1)"
+CALLS = {
+    "tensormap": lambda **options: la.tensormap(TENSOR, TILE, SMEM, **options),
+    "suggest": lambda **options: la.suggest(TENSOR, TILE, **options),
+    "admissible": lambda **options: la.admissible(SMEM, "tma", **options),
+    "wgmma": lambda **options: la.wgmma("A", "bf16", TILE, SMEM, **options),
+    "ragged": lambda **options: la.ragged(TENSOR, 2, TILE, SMEM, **options),
+    "joint": lambda **options: la.synth.joint(TILE, **options),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_an_unknown_option_is_refused_with_near_names(name: str) -> None:
+    for wrong, near in (("arch", "target="), ("gpu", "target="), ("targt", "target=")):
+        with pytest.raises(la.MalformedError, match=rf"(?s)in     options.*not '{wrong}'.*near: {near}"):
+            CALLS[name](**{wrong: "sm_90a"})
+    with pytest.raises(la.MalformedError) as caught:
+        CALLS[name](colour="red")
+    assert "near" not in str(caught.value)

@@ -26,12 +26,14 @@ from layoutalg.proofs.admission import Admitted
 from layoutalg.proofs.conversion import ConversionPlan, Held, counted
 from layoutalg.proofs.conversion_steps import WORD_BITS, taken_by
 from layoutalg.proofs.listed_access import UNCOUNTED
+from layoutalg.proofs.tile_map import extents_of
 from layoutalg.synth.admission.form import form_of
 from layoutalg.synth.admission.ideas import Idea, inner_of
 from layoutalg.synth.admission.request import Finder, IntArray, Request
 from layoutalg.synth.conversions import conversion
 from layoutalg.synth.conversions.listed import VECTORS, side_of
 from layoutalg.synth.fragments import coordinates
+from layoutalg.synth.lds import WIDTHS
 from layoutalg.targets.instruction_costs import instruction_costs
 from layoutalg.targets.layouts.nvidia_instructions import fragment_of
 from layoutalg.targets.layouts.tile import Tile
@@ -218,6 +220,20 @@ def _counted(
         "mechanism": "shared", "registers": str(registers), "read": ends[0], "write": ends[1], "permutes": permutes,
         "barriers": BARRIERS, "cycles": cycles,
     }  # fmt: skip
+
+
+def read_tile(request: Request, fragment: LinearLayout, together: int) -> Iterator[Idea]:
+    """Yield how a tile in shared memory, given in place of registers, is read into a tiling of the fragment."""
+    extents: tuple[int, ...] = ()
+    with contextlib.suppress(LayoutError):  # no tile
+        extents = extents_of(request.layout)
+    if len(extents) > len(fragment.out_dims) or not extents:
+        return
+    named = {f"dim{dim}": extent for dim, extent in enumerate(extents)}
+    registers: Any = next(tilings(named, together, fragment, together), None)
+    for reader in () if registers is None else READS if lookup(request.target).vendor == "nvidia" else WIDTHS:
+        part = replace(request, consumer=reader, extents=extents, options={"registers": registers})
+        yield Idea(READ, f"{reader}, registers {registers}", 0, 2, (part,))
 
 
 def into_registers(request: Request, find: Finder) -> Iterator[Idea]:
