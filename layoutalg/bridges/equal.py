@@ -117,7 +117,7 @@ def equivalent(f: Given, g: Given, budget: Budget | None = None, *, _engines: Se
 
     Returns:
         ``Proved`` with the engine and its certificate; ``Refuted`` with the engine and a witness ``{coordinate, f, g}``
-        (None for undefined) and, if ``f`` has several modes or axes, the same coordinate by these as ``at``; or with
+        (None for undefined), with the coordinate by the modes or axes of ``f`` as ``point`` if it has several; or with
         the different sizes or output counts; ``Unknown`` with the reason of each engine, such as a timeout.
 
     Example:
@@ -240,18 +240,18 @@ def _answer(engine: str, f: AnyFamily, g: AnyFamily, budget: Budget) -> Verdict 
     left, right = _value(f, answer), _value(g, answer)
     if left == right:
         return f"its counterexample {answer} is wrong: both values are {left}"
-    return Refuted(engine, {"coordinate": answer, "f": left, "g": right, **_point(f, answer)})
+    return Refuted(engine, {"coordinate": answer, "f": left, "g": right}, point=_point(f, answer))
 
 
-def _point(layout: AnyFamily, coordinate: int) -> dict[str, object]:
-    """Return a flat coordinate as the entry ``at``: nested like the shape, or by axis; nothing for a single mode."""
+def _point(layout: AnyFamily, coordinate: int) -> object:
+    """Return a flat coordinate nested like the shape, or by axis; None for a single mode."""
     axes = layout.in_dims
     if len(axes) < 2:
-        return {}
+        return None
     if isinstance(layout, CuteLayout | ComposedLayout):
-        return {"at": idx2crd(coordinate, layout.shape)}
+        return idx2crd(coordinate, layout.shape)
     found = [int(part) for part in np.unravel_index(coordinate, tuple(axes.values()), order="F")]
-    return {"at": tuple(found) if isinstance(layout, ListedLayout) else dict(zip(axes, found, strict=True))}
+    return tuple(found) if isinstance(layout, ListedLayout) else dict(zip(axes, found, strict=True))
 
 
 def _is_open(layout: AnyFamily) -> bool:

@@ -60,6 +60,8 @@ class Refuted(Shown):
 
     engine: str
     witness: Mapping[str, object] = field(default_factory=dict, hash=False)
+    point: object = field(default=None, compare=False, repr=False, kw_only=True)
+    """The witness's coordinate by modes or axes, if there are several."""
 
     def __bool__(self) -> bool:
         return False
@@ -68,7 +70,8 @@ class Refuted(Shown):
         what = next((key for key in ("what", "claim", "because") if key in self.witness), "")
         told = ", ".join(f"{key}={_value(value)}" for key, value in self.witness.items() if key != what)
         lines = [f"refuted       {self.witness[what] if what else f'by {self.engine}'}"]
-        return "\n".join(lines + [f"  at          {told}"] * bool(told))
+        where = "" if self.point is None else f"{_value(self.point)}: "
+        return "\n".join(lines + [f"  at          {where}{told}"] * bool(told))
 
     def to_json(self) -> dict[str, object]:
         """Return the verdict as JSON-ready data."""
