@@ -29,6 +29,9 @@ from layoutalg.proofs.register_map import IntArray
 from layoutalg.targets.global_memory import GlobalAccess, requested, touched
 from layoutalg.targets.registry import lookup
 
+SOUGHT = 2**17
+"""Registers of a tile for which better ones are sought."""
+
 
 @dataclass(frozen=True, slots=True)
 class WarpAccess(Record, Shown, code="LA982"):
@@ -143,7 +146,8 @@ class TransactionReport(
         """Registers for the same tile that touch fewer sectors: as many registers, lanes and warps; or None.
 
         The elements are dealt out along the smallest strides: a vector to each lane, then lanes, warps, and further
-        registers. The result was counted again. None if that is no improvement, or if registers are copies of others.
+        registers. The result was counted again. None if that is no improvement, if registers are copies of others, or
+        if there are more than 2^17 of them.
         """
         found = self.after
         return None if found is None or found.asked is None else found.asked.registers
@@ -191,7 +195,9 @@ class TransactionReport(
         starts = np.concatenate([move.addresses.reshape(-1) for move in moves])
         return merged_runs(starts[starts >= 0], access.bytes)
 
-    def __str__(self) -> str:
+    @property
+    def counts(self) -> tuple[str, ...]:
+        """The sectors, and where the worst instruction has them, in words."""
         does = f"{self.accesses} x {self.instruction}: {_many(self.sectors, 'sector')} of {self.sector_bytes} bytes"
         if self.line_bytes != self.sector_bytes:
             does += f" in {_many(self.lines, 'line')}"
@@ -202,9 +208,12 @@ class TransactionReport(
                 f"worst   warp {worst.warp}, registers {list(worst.registers)}: {worst.sectors} sectors instead of "
                 f"{worst.ideal}; {self.why}"
             )
-            after = self.after
-            if after is not None and after.asked is not None:
-                lines.append(f"better  {after.asked.registers}: {_many(after.sectors, 'sector')}")
+        return tuple(lines)
+
+    def __str__(self) -> str:
+        after, lines = self.after, list(self.counts)
+        if after is not None and after.asked is not None:
+            lines.append(f"better  {after.asked.registers}: {_many(after.sectors, 'sector')}")
         return "\n".join([*lines, *(f"note    {note}" for note in self.notes)])
 
 
@@ -342,6 +351,8 @@ def _asked(report: TransactionReport) -> Asked:
 def _improved(report: TransactionReport, asked: Asked) -> TransactionReport | None:
     """Return the report of the best of the candidates, if it touches fewer sectors."""
     found = placed(asked)
+    if found.starts.size > SOUGHT:
+        return None
     best: TransactionReport | None = None
     for layout in _candidates(found, report.lane_bytes):
         clock.check("a search for registers")

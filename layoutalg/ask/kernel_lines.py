@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from layoutalg.ask.explanation.texts import listing_facts
 from layoutalg.ask.facts import Fact, said
+from layoutalg.ask.global_moves import CHECK
 from layoutalg.ask.kernel_memory import atomics, pointers, shared
 from layoutalg.ask.kernel_registers import across, convert, gather, histogram
 from layoutalg.ask.kernel_scope import ATOMICS, POINTED, SHARED, Rates, Rule, Scope, Told
@@ -24,6 +25,8 @@ from layoutalg.notation.mlir import Operation, fail, read_mlir
 from layoutalg.notation.ttgir import Types, layouts_of
 from layoutalg.targets.registry import TARGETS
 
+MOST_ELEMENTS: Final = 2**20
+"""Elements of a tensor that Triton accepts (3.9.0, ``TRITON_MAX_TENSOR_NUMEL``)."""
 RANKED: Final = 5
 """Lines that a ranking shows."""
 _PASSED = re.compile(
@@ -207,8 +210,11 @@ class _Reader:
         key = (one.name, one.types, bare, scope.address(one), scope.begins(one), scope.mask(one)[1])
         if key in self.met and one.name != "ttg.convert_layout":  # its neighbours count
             return self.met[key]
+        types = self.types.of(one.types)
         try:
-            told = rule(scope, one, self.types.of(one.types))
+            if (size := max((prod(entry.shape) for entry in types), default=0)) > MOST_ELEMENTS:
+                raise CHECK.malformed("types", f"must have at most {MOST_ELEMENTS} elements, Triton's limit", size)
+            told = rule(scope, one, types)
         except BudgetError:
             raise
         except LayoutError as error:

@@ -63,7 +63,8 @@ def place(scope: Scope, one: Operation) -> Place:
     if isinstance(value, str) or len(value.strides) != len(shape):
         lost = value if isinstance(value, str) else "the pointers have another rank"
         notes.append(f"the addresses depend on data or arguments: {lost}")
-        fast: Any = pointers.attribute.entries.get("order") or [*range(len(shape))][::-1]
+        plain, order = [*range(len(shape))][::-1], pointers.attribute.entries.get("order")
+        fast = order if isinstance(order, list) and {*order} == {*plain} and len(order) == len(plain) else plain
         exact = loose = [prod(shape[other] for other in fast[: fast.index(dim)]) for dim in range(len(shape))]
         align, grain, first = BASE_ALIGN_BYTES, BASE_ALIGN_BYTES, 0
         assumed = [f"dimension {fast[0]} is contiguous, rows lie densely, the first element is aligned"]
@@ -98,9 +99,9 @@ def pointers(scope: Scope, one: Operation, types: TensorTypes) -> Told | None:
         return None
     registers = types[0].layout()
     found, at = sectors(scope, one, registers)
-    told, better = [*at.notes, *str(found).split("\n")[:2]], ""
-    if found.excess and isinstance(other := found.better, LinearLayout):
-        better = f"{attribute_text(other)}: {found.better_sectors} sectors in place of {found.sectors}"
+    told, better = [*at.notes, *found.counts], ""
+    if (after := found.after) and after.asked and isinstance(after.asked.registers, LinearLayout):
+        better = f"{attribute_text(after.asked.registers)}: {after.sectors} sectors in place of {found.sectors}"
     cost, excess = (scope.rates.moved(many * found.sector_bytes) for many in (found.sectors, found.excess))
     answers = [found.to_json()]
     if one.name == _ASYNC and len(types) > 1:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from layoutalg.ask.global_moves import CHECK
+from layoutalg.ask.global_moves import CHECK, REACH
 from layoutalg.ask.kernel_addresses import POINTER, ZERO, Addresses, Affine, Mask, Number, Value
 from layoutalg.f2 import LinearLayout
 from layoutalg.f2.layout import linear
@@ -77,11 +77,12 @@ class Rates:
 
     def moved(self, size: float) -> Any:
         """Return the cycles of bytes from or to global memory, if the L2 cache has them; None without a rate."""
-        return None if self.roofs is None else size * self.roofs.units / self.roofs.l2_bytes
+        return None if self.roofs is None or size >= REACH else size * self.roofs.units / self.roofs.l2_bytes
 
     def copied(self, size: float, issues: int) -> Any:
         """Return the cycles of copies by a tensor map; None without a rate."""
-        return self.copies and max(self.moved(size), self.copies.load(size / 1024, issues)[0])
+        moved = self.moved(size)
+        return moved and self.copies and max(moved, self.copies.load(size / 1024, issues)[0])
 
     def product(self, m: int, n: int, k: int, dtype: str) -> Any:
         """Return the cycles of ``wgmma``; None without a rate."""

@@ -111,7 +111,7 @@ def product(scope: Scope, one: Operation, types: TensorTypes) -> Told | None:
     better = "; ".join([each.better for each in told if each.better])
     lines = tuple([line for each in told for line in each.lines])
     cost = None
-    if one.name == "ttng.warp_group_dot" and len(types) > 1:
+    if one.name == "ttng.warp_group_dot" and len(types) > 1 and min(len(entry.shape) for entry in types[:2]) > 1:
         (m, k), n, name = types[0].shape[-2:], types[1].shape[-1], stated(types[0]).dtype or ""
         cost = scope.rates.product(m, n, k, element_type(name).operand)
     return Told(lines, cost, 0.0, better, (), tuple([answer for each in told for answer in each.answers]))
@@ -145,6 +145,8 @@ def tensor_memory(scope: Scope, one: Operation, types: TensorTypes) -> Told | No
 
 def _words(memory: LinearLayout, registers: TensorType, bits: int) -> LinearLayout:
     """Return the row and 32-bit column of each 32-bit register: narrower elements are packed in order, or alone."""
+    if bits > WORD_BITS:
+        raise CHECK.malformed("types", f"must have elements of at most {WORD_BITS} bits", bits)
     places = invert_and_compose(registers_of(registers), memory)
     bases = sublayout(places, ("register", "lane", "warp"), ("row", "col")).bases
     packed = (WORD_BITS // bits).bit_length() - 1

@@ -129,7 +129,7 @@ def equivalent(f: Given, g: Given, budget: Budget | None = None, *, _engines: Se
         >>> equivalent(IntegerLayout.from_strides({"i": 4}, (3,), modulus=4), CuteLayout((2, 2), (3, 2))).witness
         {'coordinate': 3, 'f': 1, 'g': 5}
         >>> equivalent("(M,4):(4,1)", "(M,(2,2)):(4,(2,1))").witness
-        {'sizes': {'M': 1}, 'coordinate': 1, 'f': 1, 'g': 2, 'at': (0, 1)}
+        {'sizes': {'M': 1}, 'coordinate': 1, 'f': 1, 'g': 2}
 
     Source: the ladder of engines; ``layoutalg.f2.carry`` and ``layoutalg.ground.digits`` for the normal forms.
     """

@@ -128,7 +128,7 @@ def _value(tokens: Tokens, names: Mapping[str, Attribute], depth: int, level: in
     if tokens.peek("#"):
         return attribute(tokens, names, level + 1)
     if depth == 0 and tokens.accept("{"):
-        return _entries(tokens, names, level, "}") if level < PARENTS else tokens.fail("less nesting", place)
+        return _entries(tokens, names, level + 1, "}") if level < PARENTS else tokens.fail("less nesting", place)
     if not tokens.accept("["):
         return _number(tokens)
     if depth >= LIST_DEPTH:

@@ -52,6 +52,7 @@ _LINES = (
     b"%6 = tt.load %5 : !tt.ptr<tensor<8x32xf16, #b>>",
 )
 SEEDS = [_HEAD + line + b"\n}\n}" for line in _LINES]
+LIMIT = 6.0  # each text has 5 seconds, and searches for repairs take what is left of theirs
 WORDS = [
     "tt.load",
     "tt.store",

@@ -28,7 +28,6 @@ TABLE = {"by": "table"}
 OVER = "the time for this check is over"
 SECONDS = 0.3
 RNG = random.Random(1)
-DENSE = [RNG.getrandbits(24) for _ in range(24)]
 
 
 def xored(size: int, columns: list[int], by: object = TABLE) -> dict[str, Any]:
@@ -36,7 +35,8 @@ def xored(size: int, columns: list[int], by: object = TABLE) -> dict[str, Any]:
     return document("equality", {"f": function, "g": function}, by)
 
 
-WIDE = xored(2**22, [1 << place for place in range(22)])
+TALLER = {"size": 2**22, "stages": [["affine", [[2**70]], [0]], *[["affine", [[3]], [1]]] * 3]}
+WIDE = document("equality", {"f": TALLER, "g": TALLER}, TABLE)
 """What a minute decides and a second does not."""
 TALL = {
     "875 bits": xored(2**16, [1 << (55 * place + 50) for place in range(16)]),
@@ -154,7 +154,7 @@ def test_the_library_gives_the_checker_the_time_that_is_left(seconds: float) -> 
     assert isinstance(answer, la.Unknown)
     assert answer.reason == OVER
     assert taken < 1.5 * seconds + 0.3
-    function = Function([["xor", DENSE, 0]], 2**20, [])
+    function = Function(TALLER["stages"], 2**20, [])
     with clock.within(0.05), pytest.raises(BudgetError) as stop:
         points.greatest(function)
     assert stop.value.diagnostic.code == "LA001"

@@ -101,7 +101,8 @@ def test_what_was_assumed_is_said() -> None:
     [
         (("rowz", PLAIN), "LA990.*(?s:.)*near: rows"),
         (("ldmatrix",), "must be the shared layout of the tile for ldmatrix"),
-        (("ldmatrix", "(48,64):(64,1)"), "power-of-two"),
+        (("mma.A", "(48,64):(64,1)"), "power-of-two"),
+        (("rows", "(6,40):(40,1)"), "all lanes active"),
         (("ldmatrix", PLAIN, 16, "store"), "must be omitted"),
         (("mma.A", "(8,64):(64,1)"), "at least 16 x 16"),
     ],

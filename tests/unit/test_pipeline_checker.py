@@ -479,7 +479,8 @@ def test_other_facts_are_accepted_only_if_they_are_true(name: str) -> None:
             else:
                 accepted += 1
                 assert is_true(other, evidence["events"], runs), other
-    assert accepted < tried / 4
+    # around a loop, more of the changed facts are true as well
+    assert accepted < tried / (2 if name.startswith("a fence in the loop") else 4)
 
 
 @given(
