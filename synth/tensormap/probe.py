@@ -2,7 +2,7 @@
 
 Main statements: the copy engine of a later target is documented as that of sm_90a, with more types and swizzles. So a
 problem is planned for sm_90a. A plan is then a candidate for the target, which a run must confirm (``TensorMapProbe``).
-A refusal holds for the target if every rule in it is documented, or a fact about box walks.
+A refusal holds for the target if every rule in it is documented, or follows from the problem alone.
 
 References: CUDA driver API 13.0, ``cuTensorMapEncodeTiled``; PTX ISA 9.1, 5.5 and 9.7.9.27.1.1 (what sm_120a lacks).
 """
