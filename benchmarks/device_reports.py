@@ -1,7 +1,7 @@
 """Sectors and shared memory's wavefronts of whole Triton kernels by the counters of ncu, beside what their reports say.
 
 The record holds each kernel's TTGIR, its grid, the trips of its loop and the counters: reports are made from it on any
-machine (``tests/differential/test_reports_device.py``).
+machine (``tests/differential/test_reports_device_data.py``).
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.check import Checker
@@ -45,9 +46,7 @@ _NEAR = tuple(dict.fromkeys((
     *(f"ds_{verb}_b{bits}" for verb in ("read", "write") for bits in (8, 16, 32, 64, 96, 128)),
 )))  # fmt: skip
 _OPERAND = re.compile(r"(mma|mfma|wmma)\.([\w.]+)\.([ABCD])")
-_TABLES: Mapping[str, Sequence[Mapping[str, object]]] = {
-    "mma": [MMA], "mfma": [*MFMA.values()], "wmma": [*WMMA.values()]
-}  # fmt: skip
+_TABLES: Mapping[str, Mapping[str, Mapping[str, Any]]] = {"mma": {"": MMA}, "mfma": MFMA, "wmma": WMMA}
 _WORD = re.compile(r"(?:(load|store)\s+)?([A-Za-z_](?:[\w.]|::)*|along\s+\d{1,2})((?::[\w.]+)*)")
 _INSTEAD = {"operand": "mma.A or ldmatrix", "chunk": "rows", "vector": "rows:4 or ld.shared.v4", "column": "columns"}
 _ENGINES = ("tma", "bulk", "wgmma", "tcgen05", "mma", "mfma", "wmma")
@@ -143,7 +142,7 @@ def read_name(value: object) -> Named | None:
 def _instruction(name: str) -> tuple[str, str, str] | None:
     """Return the unit, the instruction and the operand that a name has; None for other names."""
     found = _OPERAND.fullmatch(name)
-    if found is None or not any(found[2] in table for table in _TABLES[found[1]]):
+    if found is None or not any(found[2] in table for table in _TABLES[found[1]].values()):
         return None
     return found[1], found[2], found[3]
 
@@ -297,7 +296,7 @@ def lanes_text(access: Named, element_bits: int, target: str, tile: Sequence[int
 
 def _candidates(unit: str, side: str, element_bits: int, target: str) -> str:
     """Return the instructions of 16 x 16 results that have such an operand, in words; they share its lanes."""
-    known = {"mfma": MFMA, "wmma": WMMA}.get(unit, {}).get(target, {})
+    known = _TABLES.get(unit, {}).get(target, {})
     names = [
         name for name, shape in known.items()
         if (shape.m, shape.n, shape.matrices) == (16, 16, 1)
@@ -437,7 +436,7 @@ def _whole(made: tuple[str, str, str], tile: tuple[int, ...], element_bits: int,
     if unit == "mma":
         bits = ELEMENT_BITS[mma_type(name, side)]
     else:
-        shape = {**MFMA, **WMMA}[target][name]
+        shape = _TABLES[unit][target][name]
         bits = shape.element_bits if side in "AB" else shape.result_bits
     turn = -1 if side == "B" else 1
     high, deep = [*fragment.out_dims.values()][:2][::turn]

@@ -32,9 +32,9 @@ IntArray = npt.NDArray[np.int64]
 DWORD_BITS = 32
 WAVE32 = 32
 SECTOR_BYTES, LINE_BYTES = 32, 128
-"""Of NVIDIA's."""
+"""Bytes of a sector and of a line of NVIDIA's."""
 VECTOR_BYTES = 16
-"""That the widest load or store of every target moves for each lane."""
+"""Bytes that a lane moves by the widest load or store that all targets have."""
 _GUIDE = Source("CUDA C++ Best Practices Guide", "13.3", "10.2.1 Coalesced Access to Global Memory")
 _PROFILER = Source("Nsight Compute, Profiling Guide", "2026.1.0", "2.3.7 Quantities: sector, request, tag")
 _WIDE_TEXT = Source(

@@ -34,7 +34,7 @@ class MemoryCosts(Record, code="LA941"):
 
     chip: str
     date: str  # when the numbers were found
-    evidence: Literal["measured", "assumed"]  # ``"measured"`` or ``"assumed"``
+    evidence: Literal["measured", "assumed"]
     method: str  # how they were found
     launch_us: float  # time between kernels of one stream or graph
     granules: tuple[int, ...]  # contiguous bytes, rising

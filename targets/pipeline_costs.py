@@ -36,7 +36,7 @@ class PipelineCosts(Record, code="LA978"):
 
     chip: str
     date: str  # when the numbers were found
-    evidence: Literal["measured", "estimate"]  # ``"measured"``, or ``"estimate"``
+    evidence: Literal["measured", "estimate"]
     method: str  # how they were found
     load_latency: float  # from a TMA load to its barrier, without the parts below
     load_latency_per_kib: float  # for each KiB

@@ -29,7 +29,7 @@ class ClipProbe(Record, code="LA891"):
     element_bytes: tuple[int, ...]  # elements that were tried
     # what happened to rows above a group, which are in bounds: ``"moved"``, or empty if it was not tried
     above: str = ""
-    evidence: str = "probed"  # ``"probed"``
+    evidence: str = "probed"
 
     def _validate(self) -> None:
         CHECK.choice(self.above, "above", ("", "moved"))

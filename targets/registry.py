@@ -207,7 +207,7 @@ def stored(module: str) -> dict[str, Any]:
 
 
 def entry_of(table: Mapping[str, Entry], target: str, code: str, what: str) -> Entry:
-    """Return the entry of a target in a table of some targets, or refuse: which have one is said."""
+    """Return the entry of a target in a table of some targets; the refusal of others lists those."""
     lookup(target)
     if target not in table:
         because = f"known are those of {', '.join(table)}"

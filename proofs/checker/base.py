@@ -230,9 +230,8 @@ def follow(path, values, way):
 
 
 class Way:
-    """Base of all ways of computing, built on ``row``, ``floor``, ``flipped`` (the xor of bits, where ``xor`` is not
-    another), and for pieces ``both`` and ``either`` of some facts, and ``pick`` (one number where a fact holds,
-    otherwise the other)."""
+    """Base of all ways of computing, built on ``row``, ``floor``, ``flipped`` (the xor of bits, for ``xor``), and for
+    pieces ``both`` and ``either`` of some facts, and ``pick`` (one number where a fact holds, otherwise the other)."""
 
     def remainder(self, value, divisor):
         return self.row((1, -divisor), 0, (value, self.floor(value, divisor)))

@@ -192,7 +192,7 @@ def refute(pipeline: Pipeline, policy: str, gap: Gap) -> tuple[Refuted | None, t
     events = () if run is None else tuple(map(run.machine.named, run.events))
     slot: int | None
     phase: int | None
-    if wrong is not None and (wrong.kind == "tx_mismatch" if run or pipeline.reset else True):
+    if wrong is not None and (wrong.kind == "tx_mismatch" or not (run or pipeline.reset)):
         kind, what, role, op, trips = wrong.kind, wrong.what, wrong.use.role, wrong.use.op, wrong.trips
         phase, slot = divmod(wrong.number, pipeline.rings[wrong.ring])
     elif run is not None:

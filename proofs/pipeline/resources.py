@@ -84,6 +84,7 @@ def _registers(pipeline: Pipeline, target: str, has: Mapping[str, int]) -> Itera
                 names = ", ".join(dict.fromkeys(role.name for role in group))
                 warps = f"warps {first} to {first + WARPGROUP - 1}"
                 yield f"registers set by {names}; {warps} are no warpgroup that sets one number together"
+        # not ``launch_registers``, by which planners count: this is the second reading
         launched = min(has["registers_per_block"] // pipeline.threads, SETMAXNREG[-1])
         launched -= launched % SETMAXNREG.step
         asked = sum([role.warps * (role.registers or launched) for role in roles]) * has["lanes"]

@@ -1,4 +1,4 @@
-"""Plans for targets of which no device was measured: what documents allow, to be confirmed by a run."""
+"""Plans for targets without a measured device: what documents allow, to be confirmed by a run."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from layoutalg.proofs.tensor import Tensor
 
 SCHEMA = "layoutalg/tensormap-problem/1"
-_CHECK = Checker("LA372", "invalid call")
+CHECK = Checker("LA372", "invalid call")
 _ADDRESS_ARRAYS = 3
 """Tile-sized arrays alive while addresses are computed."""
 
@@ -165,7 +165,7 @@ class TensorMapProblem(Statement):
             if start % period:
                 rule = f"must place its first element at a multiple of {period} bytes, the period of {shared.swizzle}"
             raise malformed("smem", rule, smem)
-        _CHECK.options(options, _OPTIONAL, cls.of)
+        CHECK.options(options, _OPTIONAL, cls.of)
         given = {name: value for name, value in options.items() if value is not None}
         smem_entry = {"modes": shared.modes, "swizzle": shared.swizzle}
         problem = object.__new__(cls)

@@ -57,8 +57,8 @@ def find_im2col(request: Request) -> Admission:
     if len(request.extents) != 2:
         raise CHECK.malformed("layout", "must map (pixel, channel)", request.extents)
     request.without_problem("use consumer 'tma' for boxes")
-    if (unknown := no_engine(request)) is not None:
-        return unknown
+    if (answer := no_engine(request)) is not None:
+        return answer
     problem = _problem(request)
     cuts = columns(request.offsets, request.element_bytes, request.align_bytes)
     if isinstance(cuts, Broken):

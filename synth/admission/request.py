@@ -239,7 +239,7 @@ def _problem(layout: object) -> TensorMapProblem | None:
 
 
 def no_engine(request: Request) -> Admission | None:
-    """Return the answer where no copy engine, or not its behaviour, is known; None where it is."""
+    """Return the answer for a target without a copy engine, or whose copy engine was not measured; None for others."""
     found = lookup(request.target)
     if not found.has_tensor_maps:
         return request.refused(Broken("NO_TMA", f"{request.target} has no tensor maps"))

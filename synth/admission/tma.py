@@ -114,8 +114,8 @@ def find_tma(request: Request) -> Admission:
 
 def carried(request: Request, direction: str) -> Admission:
     """Return the plan that copies a tile in a direction, or why there is none."""
-    if (unknown := no_engine(request)) is not None:
-        return unknown
+    if (answer := no_engine(request)) is not None:
+        return answer
     most = request.options.get("issues")
     most = None if most is None else CHECK.integer(most, "issues", 1, limits.MAX_SMEM_BYTES)
     if isinstance(request.problem, TensorMapProblem):

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Unpack
 
-from layoutalg.ground.check import Checker
 from layoutalg.proofs.symbolic.plan import SymbolicPlan
 from layoutalg.proofs.symbolic.problem import SymbolicProblem, has_names
 from layoutalg.proofs.tensor import Tensor
 from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProbe, TensorMapProblem
-from layoutalg.proofs.tensormap.problem import MapOptions
+from layoutalg.proofs.tensormap.problem import CHECK, MapOptions
 from layoutalg.synth.symbolic.planner import synthesize_symbolic
 from layoutalg.synth.tensormap.probe import plan_or_probe
 
 _SEARCH = ("seconds", "repair")
 _OF_NUMBERS, _OF_NAMES = ("documented_only", "interleave"), ("for_all",)
-_CHECK = Checker("LA372", "invalid call")
 
 
 class CallOptions(MapOptions, total=False):
@@ -62,7 +60,7 @@ def tensormap(
         >>> print(plan.guard)
         K % 8 == 0, 1 <= K <= 2**31, 1 <= M <= 2**31
     """
-    _CHECK.options(options, CallOptions.__annotations__, tensormap)
+    CHECK.options(options, CallOptions.__annotations__, tensormap)
     symbolic = _has_names(tensor, options.get("bounds"))
     own = (*_SEARCH, *(_OF_NAMES if symbolic else _OF_NUMBERS))
     search: Any = {name: value for name, value in options.items() if name in own}

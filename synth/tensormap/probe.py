@@ -1,8 +1,8 @@
-"""TensorMap plans for targets of which no device was measured: what documents allow, not proved on that target.
+"""TensorMap plans for targets without a measured device: what documents allow, not proved on that target.
 
 Main statements: the copy engine of a later target is documented as that of sm_90a, with more types and swizzles. So a
 problem is planned for sm_90a. A plan is then a candidate for the target, which a run must confirm (``TensorMapProbe``).
-A refusal holds for the target if every rule in it is documented, or a fact about box walks.
+A refusal holds for the target if every rule in it is documented, or follows from the problem alone.
 
 References: CUDA driver API 13.0, ``cuTensorMapEncodeTiled``; PTX ISA 9.1, 5.5 and 9.7.9.27.1.1 (what sm_120a lacks).
 """
@@ -29,7 +29,7 @@ _OPEN = ("ARCH_ATOM", "NO_BOX", "OOB_CLASS")
 
 
 def plan_or_probe(problem: TensorMapProblem | Mapping[str, object], **search: Any) -> TensorMapPlan | TensorMapProbe:
-    """Return a proved plan or, for a target of which no device was measured, a plan that documents allow there.
+    """Return a proved plan or, for a target without a measured device, a plan that documents allow there.
 
     Args:
         problem: A problem or its document.

@@ -19,10 +19,9 @@ from typing import Unpack
 import numpy as np
 
 from layoutalg.ground import clock
-from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import Diagnostic, LayoutError, MalformedError, TargetRuleError
 from layoutalg.ground.verdict import Proved
-from layoutalg.proofs.tensormap.problem import Reading
+from layoutalg.proofs.tensormap.problem import CHECK, Reading
 from layoutalg.proofs.wgmma import InstructionTile, OperandPlan, OperandProblem, check
 from layoutalg.synth.wgmma.forms import canonical_plan
 from layoutalg.synth.wgmma.reading import (
@@ -37,7 +36,6 @@ from layoutalg.synth.wgmma.reading import (
 from layoutalg.synth.wgmma.refusal import refusal
 from layoutalg.targets.nvidia import wgmma as hardware
 
-_CHECK = Checker("LA372", "invalid call")
 Steps = tuple[tuple[int, int], ...]
 
 
@@ -119,7 +117,7 @@ def wgmma(
         >>> plan.major, plan.base.swizzle, len(plan.tiles), plan.k_step
         ('K', '128B', 8, 2)
     """
-    _CHECK.options(options, OperandOptions.__annotations__, wgmma)
+    CHECK.options(options, OperandOptions.__annotations__, wgmma)
     return synthesize_wgmma(OperandProblem.of(operand, tensor, smem, tile=tile, arch=target, **options))
 
 

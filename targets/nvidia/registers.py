@@ -32,7 +32,7 @@ def launch_registers(threads: int) -> int:
 
 
 def whole_units(registers: int) -> int:
-    """Return the registers of whole units of allocation, at most so many.
+    """Return a number of registers, rounded down to whole units of allocation.
 
     Example:
         >>> whole_units(170)

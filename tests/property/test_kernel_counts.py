@@ -117,7 +117,7 @@ def held(attribute: str, shape: tuple[int, ...], names: dict[str, str]) -> Array
 
 
 def counted(one: Operation, addresses: Array, elements: Array, wide: int, unit: int) -> tuple[int, int, int]:
-    """Instructions, sectors, and sectors of all passes of lanes with one address, for accesses of so many bytes."""
+    """Instructions, sectors, and sectors of all passes of lanes with one address, for accesses of ``wide`` bytes."""
     size = Numbers.size(one)
     atomic, load = "atomic" in one.name, "load" in one.name
     many, seen, rows = wide // size, set[int](), list[list[int]]()

@@ -191,7 +191,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 
 @pytest.fixture(scope="module")
 def unpicked() -> Iterator[Variants]:
-    """Variants of which none is picked: wrong sizes change nothing."""
+    """Variants that are never picked: wrong sizes change nothing."""
     with variants() as some:
         yield some
 
