@@ -105,7 +105,7 @@ def test_python_evaluates_what_is_written_for_mlir(family, data):
     ("text", "written"),
     [
         ("8 + (64,32):(40,1)", "strided<[40, 1], offset: 8>"),
-        ("((2,2),(1,4)):((1,2),(5,-8))", "strided<[1, -8]>"),
+        ("((2,2),(1,4)):((1,2),(5,4))", "strided<[1, 4]>"),
         ("((2,4),8):((1,16),2)", "affine_map<(d0, d1) -> (d0 mod 2 + (d0 floordiv 2) * 16 + d1 * 2)>"),
         ("Z[i:4=(2), j:8=(-1) -> y%3] + (2)", "affine_map<(d0, d1) -> ((-d0 - d1 - 1) mod 3)>"),
         (
