@@ -18,6 +18,7 @@ from layoutalg.ask.kernel_addresses import POINTER, ZERO, Addresses, Affine, Mas
 from layoutalg.f2 import LinearLayout
 from layoutalg.f2.layout import linear
 from layoutalg.ground.errors import LayoutError, RepresentabilityError
+from layoutalg.ground.limits import POINTS
 from layoutalg.notation.mlir import Operation, Region
 from layoutalg.notation.triton import to_attribute
 from layoutalg.notation.ttgir import TensorType, Types
@@ -211,6 +212,8 @@ def registers_of(entry: TensorType) -> LinearLayout:
     layout = linear(entry.layout(), "types")
     if not {"register", "lane", "warp"} <= set(layout.in_dims):
         raise CHECK.malformed("types", "must be those of registers", entry.text)
+    if layout.size > POINTS:
+        raise CHECK.malformed("types", f"must have at most {POINTS} registers over all threads", layout.size)
     return layout
 
 

@@ -27,7 +27,7 @@ JOINED: Final = 200
 _VALUE = r"%[\w$.-]+"
 _RESULTS = re.compile(rf"\s*({_VALUE}(?::\d+)?(?:\s*,\s*{_VALUE}(?::\d+)?)*)\s*=\s*")
 _NAME = re.compile(r'\s*(?:"([\w$.]+)"|([A-Za-z_][\w$]*(?:\.[\w$]+)+|module|return))')
-_LOCATION = re.compile(r'\s*loc\((?:[^()"]|"[^"]*"|\([^()]*\))*\)')
+_LOCATION = re.compile(r'loc\((?:[^()"]|"[^"]*"|\([^()]*\))*\)')
 _ARGUMENT = re.compile(rf"({_VALUE})\s*:\s*")
 _ALIAS = re.compile(r"\s*[#!][\w$.]+\s*=")
 _OPEN, _CLOSE = "([{<", ")]}>"
