@@ -31,7 +31,7 @@ from layoutalg.proofs.dtypes import stated_bits
 from layoutalg.proofs.padding import CellAccess
 from layoutalg.proofs.register_map import CHECK, bit_addresses
 from layoutalg.proofs.tile_map import extents_of, layout_of, offsets
-from layoutalg.synth.named_accesses import OPERANDS, Named, countable, lanes_text, name_of, named, require
+from layoutalg.synth.named_accesses import Named, countable, lanes_text, name_of, named, require
 from layoutalg.synth.paddings.accesses import read_accesses
 from layoutalg.targets.banks import BankModel, Phase, bank_model, disputed_models, unknown
 from layoutalg.targets.lds_rules import WAVES
@@ -384,12 +384,13 @@ def _of_name(
     name = said.name
     if shared is None:
         raise CHECK.malformed("shared", f"must be the shared layout of the tile for {name}", None)
-    extents = extents_of(layout_of(shared, tile, max(1, bits // 8))) if tile is None else CHECK.vector(tile, "tile")
+    size = max(1, bits // 8)
+    extents = extents_of(layout_of(shared, tile, size)) if tile is None else CHECK.vector(tile, "tile", low=1)
     if said.is_instruction and kind not in (None, name, said.move):
         raise CHECK.malformed("kind", f"must be omitted for {name}, which is itself an instruction", kind)
     how = kind or (said.name if said.is_instruction else said.by(bits, target))
     if any(extent & (extent - 1) for extent in extents):
-        if name in OPERANDS:
+        if said.is_operand:
             rule = f"must be a tile with power-of-two extents for {name}; for others give the registers as a layout"
             raise CHECK.malformed("shared", rule, extents)
         (asked,) = read_accesses([str(said)], tuple(extents), bits, [target])

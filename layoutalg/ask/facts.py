@@ -12,12 +12,14 @@ from layoutalg.cute import ComposedLayout, CuteLayout, Morphism, Swizzle, coales
 from layoutalg.cute.symbolic import SymbolicLayout, normal_form
 from layoutalg.draw.grid import cells_of, cells_text, written
 from layoutalg.f2 import LinearLayout
+from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import LayoutError, RepresentabilityError, shown
 from layoutalg.ground.layout import Layout, takes_offsets
 from layoutalg.integer import IntegerLayout
 from layoutalg.proofs.tile_map import extents_of
 from layoutalg.targets.layouts.padding import PaddedShared
 
+CHECK = Checker("LA414", "this cannot be explained")
 GRID = 8
 MAX_TABLE = 1 << 20
 

@@ -207,7 +207,9 @@ class _Reader:
     def told(self, scope: Scope, rule: Rule, one: Operation) -> tuple[int | None, Told | None]:
         """Explain one operation, or find the line that it is like; what no function answers is said with its reason."""
         bare = re.sub(r"%[\w$.-]+(?:#\d+)?", "%", one.head)
-        key = (one.name, one.types, bare, scope.address(one), scope.begins(one), scope.mask(one)[1])
+        inner = tuple([part.name for region in one.regions for part in region.operations])
+        mask, runs = scope.mask(one)
+        key = (one.name, one.types, bare, inner, scope.address(one), scope.begins(one), bool(mask), runs)
         if key in self.met and one.name != "ttg.convert_layout":  # its neighbours count
             return self.met[key]
         types = self.types.of(one.types)

@@ -58,13 +58,12 @@ def tma(scope: Scope, one: Operation, types: TensorTypes) -> Told | None:
         return told._replace(cost=scope.rates.copied(size, issues))
     form = "scatter4" if consumer == "tma.store" else "gather4 to shared::cta"
     if scope.target not in GATHER_TARGETS[form]:
-        return Told((f"GATHER_ARCH: {scope.target} does not have {form}; these do: {', '.join(GATHER_TARGETS[form])}",))
+        missing = f"GATHER_ARCH: {scope.target} does not have {form}; these do: {', '.join(GATHER_TARGETS[form])}"
+        return Told((missing,), None)
     inner = found.descriptor.tensor_map.box[0] if isinstance(found, Admitted) else memory.shape[-1]
     copies = -(-memory.shape[0] // GATHERED_ROWS) * (memory.shape[-1] // inner)
-    line = (
-        f"{copies} x {form}, {GATHERED_ROWS} rows of {inner} elements each, {size} bytes; the rows as in a plain copy"
-    )
-    return told._replace(lines=(line, *told.lines), cost=scope.rates.moved(size))
+    line = f"{copies} x {form}, {GATHERED_ROWS} rows of {inner} elements each, {size} bytes; "
+    return told._replace(lines=(f"{line}the rows as in a plain copy", *told.lines), cost=scope.rates.moved(size))
 
 
 def _admission(scope: Scope, layout: Any, consumer: str, entry: TensorType) -> tuple[Admission, tuple[str, ...]]:

@@ -7,15 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from layoutalg.ask.facts import Fact, said
+from layoutalg.ask.facts import CHECK, Fact, said
 from layoutalg.cute import CuteLayout
-from layoutalg.ground.check import Checker
 from layoutalg.ground.layout import Layout
 from layoutalg.ground.limits import POINTS
 from layoutalg.notation.tiled import PrintedTiling
 from layoutalg.proofs.tile_map import columns, extents_of, in_order, layout_of, offsets
 
-CHECK = Checker("LA414", "this cannot be explained")
 LISTED = 8
 """Places that are written out; data has all of them."""
 PARTS = ("block", "warp", "lane", "thread", "register", "value")

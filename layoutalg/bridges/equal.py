@@ -138,12 +138,16 @@ def equivalent(f: Given, g: Given, budget: Budget | None = None, *, _engines: Se
         raise check.malformed("budget", "must be a Budget or None", budget)
     given = {"f": f, "g": g}
     f, g = read(f, like=g), read(g, like=f)
-    if any(type(each).__name__ == "SymbolicLayout" for each in (f, g)):  # by name, so as not to import its module
-        from layoutalg.bridges.symbolic import compared
+    # by name, so as not to import its module
+    concrete = [(name, each) for name, each in (("f", f), ("g", g)) if type(each).__name__ != "SymbolicLayout"]
+    if len(concrete) < 2:
+        from layoutalg.bridges.symbolic import compare
 
-        if all(isinstance(each, str) and "?" in each for each in given.values()):
+        for name, each in concrete:
+            _layout(name, each, each)
+        if not concrete and any(isinstance(each, str) and "?" in each for each in given.values()):
             return Unknown("each ? is a number of its own, in f and in g: name the sizes")
-        return compared(f, g, lambda left, right: equivalent(left, right, spend))
+        return compare(f, g, lambda left, right: equivalent(left, right, spend))
     f, g = _layout("f", f, g), _layout("g", g, f)
     notes = {
         name: f"the function {'was tabulated' if isinstance(found, ListedLayout) else f'is {found}'}"

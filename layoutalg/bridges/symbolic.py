@@ -22,7 +22,7 @@ DRAWN = 24
 """Sizes at which two layouts are compared."""
 
 
-def compared(f: object, g: object, at: Callable[[object, object], Verdict]) -> Verdict:
+def compare(f: object, g: object, at: Callable[[object, object], Verdict]) -> Verdict:
     """Decide equality of two layouts, at least one of them symbolic; ``at`` compares them at given sizes.
 
     Returns:

@@ -109,10 +109,9 @@ class Checker:
               since  must be among bounds, axes, not 'bound'; near: bounds=
         """
         options = tuple(known)
-        for name in given:
-            if name in options:
-                continue
-            named = (*options, *(each.name for each in inspect.signature(call).parameters.values() if each.kind != 4))
+        for name in [each for each in given if each not in options]:
+            own = [each.name for each in inspect.signature(call).parameters.values() if each.kind != each.VAR_KEYWORD]
+            named = (*options, *own)
             near = [_ALIASES[name]] if _ALIASES.get(name) in named else difflib.get_close_matches(name, named, 2, 0.6)
             hint = f"; near: {', '.join(f'{each}=' for each in near)}" if near else ""
             rule = f"must be among {', '.join(options)}" if options else "must be empty"

@@ -103,11 +103,11 @@ def _converter(kind: Any) -> _Convert:
 
 
 def _integer(value: Any) -> object:
-    if type(value) is int:
-        return value if -(2**63) <= value < 2**64 else _WRONG
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        return _WRONG
-    return int(value) if -(2**63) <= value < 2**64 else _WRONG
+    if type(value) is not int:
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+            return _WRONG
+        value = int(value)
+    return value if -(2**63) <= value < 2**64 else _WRONG
 
 
 def _union(converters: tuple[_Convert, ...]) -> _Convert:

@@ -18,6 +18,7 @@ from layoutalg.f2 import LinearLayout
 from layoutalg.ground import limits
 from layoutalg.notation import is_kernel
 from layoutalg.notation.gluon import parse_gluon
+from layoutalg.notation.mlir import FILE_CHARACTERS
 from layoutalg.notation.triton import fail, smallest, to_attribute, to_bases, to_gluon
 from layoutalg.notation.ttg import parse_attribute
 from layoutalg.targets.registry import lookup
@@ -172,7 +173,8 @@ def report(compiled: Any, target: str = "sm_90a") -> Explanation:
     asm = getattr(compiled, "asm", None)
     text = asm.get("ttgir") if isinstance(asm, Mapping) else compiled
     if isinstance(compiled, Path) and compiled.is_file():
-        text = compiled.read_text(encoding="utf-8", errors="replace")
+        with compiled.open(encoding="utf-8", errors="replace") as file:
+            text = file.read(FILE_CHARACTERS + 1)
     if not isinstance(text, str) or not is_kernel(text):
         fail("compiled", "must have asm['ttgir'], or be text or the path of a file, with a tt.func", text)
     ran = getattr(getattr(compiled, "metadata", None), "target", None)

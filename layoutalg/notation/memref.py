@@ -56,8 +56,8 @@ class Term:
         return self.constant if self.factors is not None and not any(self.factors) else None
 
 
-def strided(factors: Sequence[int], constant: int) -> Term:
-    """Return a linear expression."""
+def affine(factors: Sequence[int], constant: int) -> Term:
+    """Return an affine expression."""
     parts = [f"{factor}*c{place}" for place, factor in enumerate(factors) if factor]
     return Term(f"({' + '.join([*parts, str(constant)])})", tuple(factors), constant)
 
@@ -66,14 +66,14 @@ def plus(one: Term, other: Term) -> Term:
     """Return a sum."""
     if one.factors is None or other.factors is None:
         return Term(f"({one.text} + {other.text})", None)
-    return strided([a + b for a, b in zip(one.factors, other.factors, strict=True)], one.constant + other.constant)
+    return affine([a + b for a, b in zip(one.factors, other.factors, strict=True)], one.constant + other.constant)
 
 
 def times(one: Term, by: int) -> Term:
     """Return a multiple."""
     if one.factors is None:
         return Term(f"({by}*{one.text})", None)  # mod binds tighter than * for ISL
-    return strided([by * factor for factor in one.factors], by * one.constant)
+    return affine([by * factor for factor in one.factors], by * one.constant)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Map:
 
     def dense(self, extents: Sequence[int]) -> Map:
         """Return the map to the row-major offset of its results."""
-        if len(self.results) == 1:
+        if len(self.results) == 1 or len(extents) != len(self.names):  # a wrong number is refused by ``layout``
             return self
         total = Term("0", (0,) * len(self.names))
         for place, result in enumerate(self.results):
@@ -97,13 +97,13 @@ class Map:
         return Map(self.names, (total,), self.text)
 
     def range(self, result: Term, extents: Sequence[int]) -> tuple[int, int]:
-        """Return the least and the greatest value of an expression on a box."""
-        if result.factors is not None and len(extents) == len(self.names):
+        """Return the least and the greatest value of an expression on a box; 0 and 0 on an empty one."""
+        if 0 in extents:
+            return 0, 0
+        if result.factors is not None:
             ends = [factor * (extent - 1) for factor, extent in zip(result.factors, extents, strict=True)]
-            return (
-                result.constant + sum(end for end in ends if end < 0),
-                result.constant + sum(end for end in ends if end > 0),
-            )
+            low, high = sum(min(end, 0) for end in ends), sum(max(end, 0) for end in ends)
+            return result.constant + low, result.constant + high
         if prod(extents) > POINTS:
             fail(self.text, f"several results that are not linear need a shape of at most {POINTS} elements")
         values = np.asarray(Map(self.names, (result,), self.text).layout(extents).table())
@@ -294,7 +294,7 @@ class _Reader:
             if found.number is not None:
                 value = found.number
                 answer = {"floordiv": value // by, "ceildiv": -(-value // by), "mod": value % by}[sign]
-                found = strided([0] * len(self.names), answer)
+                found = affine([0] * len(self.names), answer)
             elif sign == "mod":
                 found = Term(f"({found.text} mod {by})", None)
             else:
@@ -325,10 +325,10 @@ class _Reader:
         if token == "-":
             return times(self.atom(), -1)
         if token is not None and token.isdecimal():
-            return strided(none, int(token))
+            return affine(none, int(token))
         if token in self.names and token is not None:
             place = self.names.index(token)
-            return strided([int(k == place) for k in range(len(none))], 0)
+            return affine([int(k == place) for k in range(len(none))], 0)
         fail(self.text, f"{shown(token)} is none of its dimensions {', '.join(self.names) or '(it has none)'}")
 
 

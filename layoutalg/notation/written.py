@@ -199,8 +199,7 @@ def operand_of(value: object, name: str) -> CuteLayout:
         ...   LayoutC_TV: ((_4,_8),(_2,_2)):((_32,_1),(_16,_8))''', "B"))
         ((4,8),(2,(1,1))):((16,1),(8,(0,0)))
     """
-    tiled = isinstance(value, str) and TILED_AHEAD.match(value)
-    found: Any = parse_tile(value) if isinstance(value, str) and tiled else value
+    found: Any = parse_tile(value) if isinstance(value, str) and TILED_AHEAD.match(value) else value
     if not _is_tiling(found):
         raise CHECK.malformed("operand", "must be omitted except for a printed tiled copy or matrix instruction", name)
     layouts: dict[str, CuteLayout] = found.layouts

@@ -146,6 +146,7 @@ def test_every_door_takes_every_form(name: str, pad: int) -> None:
         ("memref<4x8xf16, strided<[8, 1], offset: ?>>", None, "the offset is dynamic: give a number"),
         ("memref<4x8xf16, strided<[8]>>", None, "it has 2 dimensions and 1 strides"),
         ("memref<4x8xf16, affine_map<(i, j) -> (j, i - j)>>", None, "its result 1 is -7 somewhere"),
+        ("memref<4x8xf16, affine_map<(i) -> (i, i mod 2)>>", None, "the shape must have 1 dimensions like the map"),
         ("memref<4000x8000xf16, affine_map<(i, j) -> (i mod 9, j)>>", None, "not linear need a shape of at most"),
         ("affine_map<(i)[s, t] -> (s * i)>", (4,), "it has the symbols s, t: put numbers in their place"),
         ("affine_map<(i, j) -> (i * j)>", (4, 4), "is not affine: one side must be a constant"),

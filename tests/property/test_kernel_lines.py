@@ -274,6 +274,20 @@ def test_loads_of_one_type_are_told_apart_by_their_addresses():
     assert [len(entry["assumed"]) for entry in told] == [0, 1, 0]  # one load for registers with one address
 
 
+def test_reductions_of_one_type_are_told_apart_by_their_bodies():
+    reduce = """
+    %{name} = "tt.reduce"(%t) <{{axis = 1 : i32}}> ({{
+    ^bb0(%a: i32, %c: i32):
+      %s = arith.{op} %a, %c : i32
+      tt.reduce.return %s : i32
+    }}) : (tensor<16x32xi32, #b>) -> tensor<16xi32, #ttg.slice<{{dim = 1, parent = #b}}>>"""
+    layout = "sizePerThread = [1, 1], threadsPerWarp = [1, 32], warpsPerCTA = [4, 1], order = [1, 0]"
+    bodies = "".join([reduce.format(name=place, op=op) for place, op in enumerate(("muli", "addi", "muli"))])
+    head = f"#b = #ttg.blocked<{{{layout}}}>\ntt.func @k() {{\n%t = arith.constant dense<1> : tensor<16x32xi32, #b>"
+    lines = la.explain(f"{head}{bodies}\ntt.return\n}}")["lines"]
+    assert ["redux.sync" in line["told"][0] for line in lines] == [False, True, False]
+
+
 def test_offers_are_for_values_of_one_name_and_one_use():
     text = (FOLDER / "explained" / "every_operation_sm80.mlir").read_text().split("\n")
     for row in range(33, 38):  # the other users of the loaded tile

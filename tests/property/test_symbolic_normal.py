@@ -222,6 +222,8 @@ def test_equality_with_names_is_equality_at_all_sizes(case):
         ("(M,K):(K,1)", [[0, 1], [2, 3]], la.Refuted, "sizes"),
         ("M:1 where M % 8 == 0", "M:1 where M % 8 == 1", la.Unknown, "contradict"),
         ("(4,?):(?,1)", "(4,?):(?,1)", la.Unknown, "a number of its own"),
+        ("(4,?):(?,1)", "(4,n0):(d0,1)", la.Unknown, "a number of its own"),
+        ("(M,N):(1,M)", 3, la.MalformedError, "LA240"),
         ("(M,N):(1,M)", lambda i, j: i + 4 * j, la.MalformedError, "a shape"),
     ],
 )

@@ -112,6 +112,12 @@ def test_what_is_refused(arguments: tuple[object, ...], words: str) -> None:
         la.banks(*arguments)
 
 
+@pytest.mark.parametrize("tile", [(-8, 8), (8, 0)])
+def test_extents_of_a_tile_are_positive(tile: tuple[int, int]) -> None:
+    with pytest.raises(la.MalformedError, match=r"tile\[[01]\]\s+since  must be at least 1"):
+        la.banks("ldmatrix", PLAIN, tile=tile)
+
+
 def test_one_name_everywhere(capsys: pytest.CaptureFixture[str]) -> None:
     tile = (64, 64)
     for short, full in (("ldmatrix", "ldmatrix.x4"), ("stmatrix.trans", "stmatrix.x4.trans")):

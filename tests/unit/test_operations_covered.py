@@ -95,6 +95,7 @@ REASONS = {
                     "bytes",
                     "certificate",
                     "coalesced",
+                    "counts",
                     "evidence",
                     "excess",
                     "ideal",

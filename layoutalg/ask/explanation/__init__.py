@@ -10,11 +10,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from layoutalg.ask.facts import Fact, layout_facts, said
+from layoutalg.ask.facts import CHECK, Fact, layout_facts, said
 from layoutalg.ask.tile_facts import tile_facts
 from layoutalg.cute import Swizzle
 from layoutalg.ground import clock
-from layoutalg.ground.check import Checker
 from layoutalg.ground.document import malformed
 from layoutalg.ground.errors import BudgetError, LayoutError, MalformedError
 from layoutalg.ground.layout import Layout
@@ -30,13 +29,10 @@ from layoutalg.targets.nvidia.tensormap import MAP_BYTES
 from layoutalg.targets.nvidia.tensormap.texts import is_call
 from layoutalg.targets.registry import TARGETS
 
-_CHECK = Checker("LA414", "this cannot be explained")
 SCHEMA = "layoutalg/explanation/1"
 READS = "layoutalg/tensormap-problem/1, tensormap-plan/1, wgmma-problem/1, wgmma-plan/1 and pipeline/1"
 _MATRIX = re.compile(r"\s*0[xX]([0-9a-fA-F]{1,16})(?:[uU]?(?:ll|LL|[lL])?)\s*")
 """A matrix descriptor as C or Python write it; no layout begins like this."""
-
-
 _EXPLAINED = {
     "layoutalg.targets.nvidia.tensormap.fields.TensorMap": ("descriptor", "map_facts"),
     "layoutalg.targets.nvidia.wgmma.descriptor.MatrixDescriptor": ("descriptor", "matrix_facts"),
@@ -127,14 +123,13 @@ def explain(
     """Explain what a layout does and which hardware feature can carry it, what descriptor bytes say, what a plan does.
 
     Args:
-        value: A layout of any family or its text; a kernel in TTGIR, which is explained
-            line by line; types in TTGIR, which are listed; a tiled copy or matrix instruction as CuTe prints it; a
-            ``Tensor``; 128 descriptor bytes, or a dump of them as ``layoutalg.targets.dumps`` reads it; a call of
-            ``cuTensorMapEncodeTiled`` in C++; a matrix descriptor of
-            ``wgmma`` or ``tcgen05`` (by the target), or its 64 bits as ``0x...``; a problem or plan of a TensorMap or
-            a ``wgmma`` operand, or its document; an answer of ``banks``, ``transactions``, ``swizzle``, ``padding`` or
-            ``conversion``, a
-            universal swizzle, a kernel that moves an array; a pipeline or its document.
+        value: A layout of any family or its text; a kernel in TTGIR, which is explained line by line; types in TTGIR,
+            which are listed; a tiled copy or matrix instruction as CuTe prints it; a ``Tensor``; 128 descriptor bytes,
+            or a dump of them as ``layoutalg.targets.dumps`` reads it; a call of ``cuTensorMapEncodeTiled`` in C++; a
+            matrix descriptor of ``wgmma`` or ``tcgen05`` (by the target), or its 64 bits as ``0x...``; a problem or
+            plan of a TensorMap or a ``wgmma`` operand, or its document; an answer of ``banks``, ``transactions``,
+            ``swizzle``, ``padding``, ``gather`` or ``conversion``, a universal swizzle, a kernel that moves an array; a
+            pipeline or its document.
         dtype: Element type of a layout, by any library's name; None for that of the text, or bf16.
         target: Architecture; for descriptors, one with tensor maps.
         shape: Extents, outermost first: of the tensor, for a ``#ttg`` attribute without sizes; of the tile, for a
@@ -165,14 +160,14 @@ banks("ldmatrix", "(32,4):(4,1)")
         words per bank  11111111111111111111111111111111 lanes 0-15
                         11111111111111111111111111111111 lanes 16-31
     """
-    _CHECK.choice(target, "target", TARGETS)
-    extents = None if shape is None else _CHECK.vector(shape, "shape")
+    CHECK.choice(target, "target", TARGETS)
+    extents = None if shape is None else CHECK.vector(shape, "shape")
     if at is not None:
-        return _at(value, dtype, target, extents, _CHECK.vector(at, "at"))
+        return _at(value, dtype, target, extents, CHECK.vector(at, "at"))
     clock.check("an explanation")
     if isinstance(value, bytes):
         if len(value) != MAP_BYTES:
-            raise _CHECK.malformed("value", "must be 128 bytes for a descriptor", f"{len(value)} bytes")
+            raise CHECK.malformed("value", "must be 128 bytes for a descriptor", f"{len(value)} bytes")
         return _made("descriptor", _lazily("bytes_facts", value, target))
     if isinstance(value, str):
         if found := _MATRIX.fullmatch(value):
@@ -200,12 +195,10 @@ banks("ldmatrix", "(32,4):(4,1)")
     if (found := read_written(value, extents).layout) is not value:
         return _of_layout(found, _dtype(dtype, value), target, extents)
     readable = (
-        "must be a layout, a tensor, a plan, a problem, an answer about banks, transactions, swizzles, paddings, "
+        "a layout, a tensor, a plan, a problem, an answer about banks, transactions, swizzles, paddings, gathers or "
+        "conversions, a kernel, a pipeline, descriptor bytes, or the text or document of one of these"
     )
-    readable += (
-        "gathers or conversions, a kernel, a pipeline, descriptor bytes, or the text or document of one of these"
-    )
-    raise _CHECK.malformed("value", readable, value)
+    raise CHECK.malformed("value", f"must be {readable}", value)
 
 
 def _at(value: object, dtype: object, target: str, shape: tuple[int, ...] | None, at: tuple[int, ...]) -> Explanation:
@@ -217,7 +210,7 @@ def _at(value: object, dtype: object, target: str, shape: tuple[int, ...] | None
         layout = _parsed(value, shape) if isinstance(value, str) else read_written(value, shape).layout
         found = _lazily("place_facts", layout, at, _dtype(dtype, value if isinstance(value, str) else None).bits, shape)
     else:
-        raise _CHECK.malformed("at", f"must be None for a {told.kind}: it is for layouts", at)
+        raise CHECK.malformed("at", f"must be None for a {told.kind}: it is for layouts", at)
     ahead = _made(told.kind, found)
     return Explanation(told.kind, ahead.facts + told.facts, {**ahead.data, **told.data}, told.holds)
 
@@ -239,7 +232,7 @@ def _made(kind: str, told: Iterable[Fact] | tuple[Sequence[Fact], Mapping[str, o
 
 def _dtype(dtype: object, value: object) -> ElementType:
     """The given element type, or that of the text, or bf16."""
-    return stated_type(dtype, value, check=_CHECK)
+    return stated_type(dtype, value, check=CHECK)
 
 
 def _parsed(text: str, shape: tuple[int, ...] | None) -> object:
