@@ -17,16 +17,18 @@ no code with the finder.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from layoutalg.f2 import LinearLayout, matrix
+from layoutalg.ground.errors import LayoutError
 from layoutalg.ground.listed import ListedLayout
 from layoutalg.ground.picture import Shown
 from layoutalg.ground.record import Checked, Record
+from layoutalg.hierarchy import conversion_profile
 from layoutalg.proofs.certify import Certificate
 from layoutalg.proofs.certify.algebra import composition
 from layoutalg.proofs.conversion_steps import WORD_BITS, WRONG, Access, Read, Step, Through, ran
@@ -80,6 +82,14 @@ class Held(Checked, code="LA930"):
             return np.array(self.table, dtype=np.int64)
         flat = matrix.table(self.layout.columns, self.layout.constant)
         return flat.reshape(self.warps, self.lanes, -1)
+
+    def with_blocks(self, blocks: int) -> LinearLayout | None:
+        """Return the layout with the block, by which warps are numbered, as an axis of its own; None with a table."""
+        if self.layout is None:
+            return None
+        register, lane, (warp, bits) = self.layout.in_axes
+        high = blocks.bit_length() - 1
+        return replace(self.layout, in_axes=(register, lane, (warp, bits - high), ("block", high)))
 
     def to_json(self) -> dict[str, object]:
         """Return the layout as JSON-ready data."""
@@ -295,12 +305,31 @@ class ConversionPlan(
         """Proof that the steps fetch the destination's element from the source, for every place."""
         return composition(flat_layout(self.source), self.moved, flat_layout(self.destination))
 
+    @property
+    def movement(self) -> str:
+        """How many values stay in their thread, and across what the others must move; "" with tables.
+
+        Values are counted by ``hierarchy.conversion_profile``: once for each destination place.
+        """
+        source, destination = (end.with_blocks(self.blocks) for end in (self.source, self.destination))
+        if source is None or destination is None:
+            return ""
+        try:
+            profile = conversion_profile(source, destination)
+        except LayoutError:  # the source lacks an element: for ``check`` to say
+            return ""
+        stay, lanes, warps, blocks, _ = profile.traffic.values()
+        more = f", {blocks} change blocks" if self.blocks > 1 else ""
+        text = f"{stay} of {profile.active} values stay in their thread, {lanes} change lanes, {warps} change warps"
+        return text + more
+
     def __str__(self) -> str:
         least = ", the minimum" if self.least and self.cost.shuffles else ""
         lines = [
             f"conversion    {self.mechanism}: {self.cost}{least}",
             f"  from        {told(self.source)}",
             f"  to          {told(self.destination)}",
+            *([f"  moves       {movement}"] if (movement := self.movement) else []),
             f"  why         {self.why}",
         ]
         if self.excess:

@@ -410,7 +410,7 @@ class Ragged(Options):
     picture: str | None = _picture("which copy takes which rows", "-o", "--output")
 
 
-NOTATIONS = ("cute_cpp", "cute_dsl", "cute_type", "ttg", "gluon", "isl")
+NOTATIONS = ("cute_cpp", "cute_dsl", "cute_type", "ttg", "gluon", "mlir", "isl")
 """Forms of ``to_text``."""
 
 

@@ -104,7 +104,8 @@ class Written:
 
         Args:
             form: ``"cute_cpp"`` and ``"cute_dsl"`` for what CuTe prints, ``"cute_type"`` for a C++ type, ``"ttg"`` for
-                an attribute of Triton, ``"gluon"`` for a constructor, ``"isl"``.
+                an attribute of Triton, ``"gluon"`` for a constructor, ``"mlir"`` for the layout of a
+                ``memref``, ``"isl"``.
             options: ``element_bits`` for the CuTe forms: swizzles are then written on byte addresses, with a pointer
                 that shows the element width. Without it they act on element offsets.
 

@@ -6,8 +6,8 @@ arrow, a point set, both read by ISL. An axis and its digits, ``lane 8:2``, or a
 a hierarchical layout (``layoutalg.hierarchy.notation``). ``#``, ``tensor<`` and ``!ttg.memdesc<`` begin Triton
 attributes and types (``layoutalg.notation.ttgir``), ``gl.BlockedLayout(`` a Gluon constructor
 (``layoutalg.notation.gluon``), ``[[ T0:0`` and ``Warp0:`` Triton's layout pictures (``layoutalg.notation.views``);
-``TiledCopy`` and ``TiledMMA`` what CuTe prints of these (``layoutalg.notation.tiled``); ``memref<`` and
-``affine_map<`` are MLIR's (``layoutalg.notation.memref``). Text with ``-->`` is a morphism
+``TiledCopy`` and ``TiledMMA`` what CuTe prints of these (``layoutalg.notation.tiled``); ``memref<``,
+``affine_map<`` and ``strided<`` are MLIR's (``layoutalg.notation.memref``). Text with ``-->`` is a morphism
 (``layoutalg.cute.notation``). Everything else is CuTe notation (``layoutalg.notation.printout``). docs/notation.md
 lists every form with its unit.
 
@@ -31,7 +31,8 @@ from layoutalg.notation.printout import TILED_AHEAD, read_printout
 NAME_AHEAD = r"[^\s\d!-/:-@\[-^`{-\x7f][^\s!-/:-@\[-^`{-\x7f]*"
 TTGIR_AHEAD = re.compile(r"\s*(?:#|//|module\b|!(?:ttg|tt)\.memdesc<|tensor<\d)")
 VIEW_AHEAD = re.compile(r"\s*(?:\[\[?\s*(?:B\d+:\s*)?T\s*\d+:\s*\d|(?:Block\d+:\s*)?Warp\s*\d+:)")
-MEMREF_AHEAD, MAP_AHEAD = re.compile(r"(?:memref|affine_map)\s*<"), re.compile(r"\s*affine_map\s*<")
+MEMREF_AHEAD = re.compile(r"(?:memref|affine_map|strided)\s*<")
+MAP_AHEAD = re.compile(r"\s*(?:affine_map|strided)\s*<")
 GLUON_AHEAD = re.compile(r"(?:[A-Za-z_]\w*\s*\.\s*){0,8}[A-Za-z_]\w*Layout\s*\(")
 HIERARCHY_AHEAD = re.compile(rf"\s*(?:{NAME_AHEAD}\s+[-(\d]|\[[^\]]*:|\[\s*\]\s*[^\s-])")
 """An axis with its digits, a box of axes with extents, or an empty box not followed by an arrow."""
@@ -88,7 +89,7 @@ def is_kernel(text: str) -> bool:
 
 
 def takes_shape(text: str) -> bool:
-    """Return whether a text is Triton or Gluon notation or an affine map, which may need the tensor's shape."""
+    """Return whether a text is Triton or Gluon notation or a layout of MLIR, which may need the tensor's shape."""
     ahead = TTGIR_AHEAD.match(text) or GLUON_AHEAD.match(text.lstrip()) or MAP_AHEAD.match(text)
     return bool(ahead) and not TILED_AHEAD.match(text)
 

@@ -1,4 +1,4 @@
-"""Read MLIR's ``memref`` types and ``affine_map`` attributes as layouts from indices to element offsets.
+"""Read and write MLIR's ``memref`` types, ``strided`` and ``affine_map`` attributes: from indices to element offsets.
 
 Notation: ``affine_map<(i, j) -> (72 * i + j)>`` with ``+``, ``-``, ``*`` by constants, ``floordiv``, ``ceildiv`` and
 ``mod`` by positive constants; ``memref<64x64xf16, LAYOUT, SPACE>``, where LAYOUT is ``strided<[72, 1], offset: 8>``,
@@ -10,9 +10,10 @@ References: the MLIR language reference, builtin dialect: MemRefType, StridedLay
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, NoReturn
 
@@ -26,6 +27,7 @@ from layoutalg.ground.limits import POINTS
 from layoutalg.ground.recognize import Departure, linear
 from layoutalg.integer import IntegerLayout
 from layoutalg.piecewise import PiecewiseLayout
+from layoutalg.piecewise.pieces import Form
 
 DEEPEST = 64
 """Parentheses inside each other."""
@@ -151,11 +153,11 @@ def recognized(values: Any, extents: Sequence[int]) -> Any:
 
 
 def parse_memref(text: str, shape: Any = None) -> Any:
-    """Return the layout of a memref type, or of an affine map on the box ``shape``.
+    """Return the layout of a memref type, or of strides or an affine map on the box ``shape``.
 
     Args:
         text: As in the module's notation.
-        shape: Extents of an affine map, outermost first.
+        shape: Extents of strides or an affine map, outermost first.
 
     Raises: MalformedError: LA993: a dynamic size or stride, a symbol, or text that is neither.
 
@@ -171,10 +173,12 @@ def parse_memref(text: str, shape: Any = None) -> Any:
           since  the extent of dimension 0 is dynamic: give a number
     """
     inside = text.strip()
-    if inside.startswith("affine_map"):
+    if inside.startswith(("affine_map", "strided")):
         if shape is None:
-            fail(text, "an affine map has no extents: give shape=, such as shape=(64, 64)")
-        return _map(inside).layout(tuple(int(extent) for extent in shape))
+            what = "an affine map has" if inside.startswith("affine_map") else "strides have"
+            fail(text, f"{what} no extents: give shape=, such as shape=(64, 64)")
+        box = tuple(int(extent) for extent in shape)
+        return _map(inside).layout(box) if inside.startswith("affine_map") else _strided(text, inside, box)
     extents, _, more = read_type(inside)
     if shape is not None and tuple(shape) != extents:
         fail(text, f"its shape is {extents}, not {shown(tuple(shape))}")
@@ -186,6 +190,10 @@ def parse_memref(text: str, shape: Any = None) -> Any:
         return of_axes([(pair,) for pair in zip(extents, reversed(steps), strict=True)] if extents else [])
     if layout.startswith("affine_map"):
         return _map(layout).dense(extents).layout(extents)
+    return _strided(text, layout, extents)
+
+
+def _strided(text: str, layout: str, extents: tuple[int, ...]) -> Any:
     parts = _STRIDED.fullmatch(layout)
     strides = [part.strip() for part in parts[1].split(",")] if parts and parts[1].strip() else []
     if parts is None or not all(re.fullmatch(r"\?|-?\d{1,18}", part) for part in strides):
@@ -195,7 +203,8 @@ def parse_memref(text: str, shape: Any = None) -> Any:
         fail(text, f"{what} is dynamic: give a number")
     if len(strides) != len(extents):
         fail(text, f"it has {len(extents)} dimensions and {len(strides)} strides")
-    return of_axes([((extent, int(step)),) for extent, step in zip(extents, strides, strict=True)], int(parts[2] or 0))
+    axes = [((extent, int(step)),) for extent, step in zip(extents, strides, strict=True)]
+    return of_axes(axes, int(parts[2] or 0))
 
 
 def read_type(text: str) -> tuple[tuple[int, ...], str, tuple[str, ...]]:
@@ -321,3 +330,102 @@ class _Reader:
             place = self.names.index(token)
             return affine([int(k == place) for k in range(len(none))], 0)
         fail(self.text, f"{shown(token)} is none of its dimensions {', '.join(self.names) or '(it has none)'}")
+
+
+def attribute(layout: PiecewiseLayout, extents: Sequence[int]) -> str:
+    """Return a total layout of one piece as a function of a box of dimensions with the same flat index.
+
+    Args:
+        layout: The layout on its digits.
+        extents: Extents of the dimensions; the first varies fastest in the flat index.
+
+    Example:
+        >>> digits = PiecewiseLayout("{ [a, b, c] -> [3 + a + 16b + 2c] : 0 <= a < 2 and 0 <= b < 4 and 0 <= c < 8 }")
+        >>> print(attribute(digits, (2, 4, 8)), attribute(digits, (8, 8)))
+        strided<[1, 16, 2], offset: 3> affine_map<(d0, d1) -> (d0 mod 2 + (d0 floordiv 2) * 16 + d1 * 2 + 3)>
+    """
+    (piece,) = layout.value.pieces
+    box = _Box(tuple(extents), tuple(layout.in_dims.values()))
+    if len(piece.outputs) == 1 and (strides := box.strides(value := piece.outputs[0][1])) is not None:
+        offset = f", offset: {value.constant}" if value.constant else ""
+        return f"strided<[{', '.join(map(str, strides))}]{offset}>"
+    names = ", ".join(f"d{place}" for place in range(len(extents)))
+    return f"affine_map<({names}) -> ({', '.join([box.text(value, floors) for floors, value in piece.outputs])})>"
+
+
+@dataclass(frozen=True, slots=True)
+class _Box:
+    """Writes forms in the digits of a flat index as expressions in the dimensions of a box with the same flat index."""
+
+    extents: tuple[int, ...]
+    digits: tuple[int, ...]  # their extents
+
+    def steps(self) -> list[int]:
+        """Return the steps of the dimensions in the flat index."""
+        return [prod(self.extents[:place]) for place in range(len(self.extents))]
+
+    def runs(self, factors: Sequence[int]) -> list[tuple[int, int, int]]:
+        """Return the nonzero (factor, step, extent) of digits with factors: cut at dimensions, joined inside them."""
+        found: list[tuple[int, int, int]] = []
+        starts, end = {*self.steps()}, 1
+        for factor, extent in zip(factors, self.digits, strict=True):
+            step, end = end, end * extent
+            inside = sorted(start for start in starts if step < start < end and start % step == 0 == end % start)
+            for low, high in itertools.pairwise([step, *inside, end] if extent > 1 else []):
+                scale = factor * (low // step)
+                if found and low not in starts and found[-1][0] * found[-1][2] == scale:
+                    scale, low, _ = found.pop()
+                found.append((scale, low, high // low))
+        return [run for run in found if run[0]]
+
+    def strides(self, value: Form) -> tuple[int, ...] | None:
+        """Return the stride of every dimension, 0 for extent 1; None if the form has not one for each."""
+        runs = {(step, extent): factor for factor, step, extent in self.runs(value.dims)}
+        found = tuple(runs.pop(dimension, 0) for dimension in zip(self.steps(), self.extents, strict=True))
+        return None if runs or any(value.floors) or value.denominator != 1 else found
+
+    def digit(self, step: int, extent: int) -> str:
+        """Return a digit of the flat index: of one dimension if it lies in one."""
+        name, whole = " + ".join(scaled(at, f"d{place}") for place, at in enumerate(self.steps())), prod(self.extents)
+        for place, (start, size) in enumerate(zip(self.steps(), self.extents, strict=True)):
+            if step % start == 0 and start * size % (step * extent) == 0:
+                name, whole, step = f"d{place}", size, step // start
+                break
+        if step > 1:
+            name = f"{enclosed(name)} floordiv {step}"
+        return name if step * extent == whole else f"{enclosed(name)} mod {extent}"
+
+    def text(self, form: Form, floors: Sequence[Form]) -> str:
+        """Return a form as an expression; ``x - n * (x floordiv n)`` becomes ``x mod n``."""
+        factors, quotients, constant = [*form.dims], [*form.floors], form.constant
+        terms: list[str] = []
+        for place in reversed(range(len(quotients))):
+            inner, divisor = floors[place], floors[place].denominator
+            factor, rest = divmod(-quotients[place], divisor)
+            if not quotients[place]:
+                continue
+            whole = enclosed(self.text(replace(inner, denominator=1), floors))
+            if factor < 0 or rest:
+                terms.insert(0, scaled(quotients[place], f"{whole} floordiv {divisor}"))
+                continue
+            terms.insert(0, scaled(factor, f"{whole} mod {divisor}"))
+            factors = [one - factor * other for one, other in zip(factors, inner.dims, strict=True)]
+            for at, other in enumerate(inner.floors):
+                quotients[at] -= factor * other
+            constant -= factor * inner.constant
+        terms = [scaled(factor, self.digit(*run)) for factor, *run in self.runs(factors)] + terms
+        terms += [str(constant)] if constant or not terms else []
+        found = " + ".join(terms).replace("+ -", "- ")
+        return found if form.denominator == 1 else f"{enclosed(found)} floordiv {form.denominator}"
+
+
+def enclosed(text: str) -> str:
+    """Return an operand of ``*``, ``floordiv`` or ``mod``."""
+    return f"({text})" if " " in text or text.startswith("-") else text
+
+
+def scaled(factor: int, text: str) -> str:
+    """Return a multiple as text; a negative one begins with its sign."""
+    if factor in (1, -1):
+        return text if factor == 1 else f"-{enclosed(text)}"
+    return f"{'-' if factor < 0 else ''}{enclosed(text)} * {abs(factor)}"

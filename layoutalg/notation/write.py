@@ -1,4 +1,4 @@
-"""Write values in the notations of CuTe, Triton and ISL.
+"""Write values in the notations of CuTe, Triton, MLIR and ISL.
 
 Notation: ``cute_cpp`` writes every number as static, ``_128``, as CuTe C++ prints ``Int<128>``; ``cute_type`` is the
 C++ type itself; ``cute_dsl`` is what the Python DSL prints. Values of other families are first converted by
@@ -24,12 +24,14 @@ from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import Diagnostic, RepresentabilityError
 from layoutalg.ground.layout import Layout
 from layoutalg.ground.polynomial import Polynomial
+from layoutalg.notation.memref import attribute
 from layoutalg.notation.triton import to_attribute, to_gluon
 from layoutalg.notation.ttg import shared_attribute
+from layoutalg.notation.written import tile_extents
 from layoutalg.piecewise import PiecewiseLayout, PointSet
 from layoutalg.targets.layouts.padding import PaddedShared
 
-FORMS = ("cute_cpp", "cute_type", "cute_dsl", "ttg", "gluon", "isl")
+FORMS = ("cute_cpp", "cute_type", "cute_dsl", "ttg", "gluon", "mlir", "isl")
 CHECK = Checker("LA195", "invalid argument to to_text()")
 
 
@@ -39,7 +41,8 @@ def to_text(value: object, form: str, element_bits: int | None = None) -> str:
     Args:
         value: A layout, a swizzle, a padded or symbolic layout, a point set.
         form: One of ``FORMS``. ``"ttg"`` writes a shared layout, from coordinates to offsets, as ``swizzled_shared`` or
-            ``nvmma_shared`` if it is exactly one, otherwise as ``shared_linear``.
+            ``nvmma_shared`` if it is exactly one, otherwise as ``shared_linear``. ``"mlir"`` writes the layout of a
+            ``memref``: ``strided`` if every dimension has one stride, otherwise an ``affine_map``.
         element_bits: Element width. CuTe forms: writes the swizzle on byte addresses, with a pointer.
             ``"ttg"``: prefers ``nvmma_shared`` of this width.
 
@@ -56,13 +59,13 @@ def to_text(value: object, form: str, element_bits: int | None = None) -> str:
         if form not in ("cute_cpp", "cute_type", "cute_dsl", "ttg"):
             raise CHECK.malformed("element_bits", "must be omitted except for the CuTe forms and ttg", element_bits)
         CHECK.integer(element_bits, "element_bits", 1, 1 << 12)
-    if form == "isl":
-        if isinstance(value, PointSet):
-            return value.text
+    if form == "isl" and isinstance(value, PointSet):
+        return value.text
+    if form in ("isl", "mlir") and not isinstance(value, PointSet):
         found: PiecewiseLayout = (
             value.to_piecewise() if isinstance(value, PaddedShared) else convert.to_piecewise(value)
         )
-        return str(found.text)
+        return str(found.text) if form == "isl" else _mlir(value, found)
     if form in ("ttg", "gluon"):
         return _triton(value, form, element_bits)
     if isinstance(value, PointSet):
@@ -283,6 +286,16 @@ def _padded(value: PaddedShared, form: str) -> str:
     return (
         f"gl.PaddedSharedLayout(interval_padding_pairs={pairs}, offset_bases={offsets}, cga_layout=[], shape={shape})"
     )
+
+
+def _mlir(value: object, found: PiecewiseLayout) -> str:
+    if isinstance(value, Swizzle):
+        _refuse(value, "mlir", "it moves all integers and has no dimensions: apply it to a layout", "str")
+    if not found.is_total:
+        _refuse(value, "mlir", "it is not defined on a whole box of known extents", "isl")
+    if (count := len(found.value.pieces)) != 1:
+        _refuse(value, "mlir", f"a result of an affine map is one expression; this function has {count} pieces", "isl")
+    return attribute(found, tile_extents(value) or tuple(found.in_dims.values()))
 
 
 def _refuse(value: object, form: str, because: str, other: str) -> NoReturn:

@@ -116,7 +116,7 @@ def read_written(value: object, shape: Any = None, *, known: Any = None, element
             return _of_printout(read_printout(value), value)
         if element_bytes is not None:
             value = _BYTE_SWIZZLE.sub(lambda found: _recast(found, element_bytes), value)
-        sizes = _sizes(known) if shape is None and takes_shape(value) else None
+        sizes = tile_extents(known) if shape is None and takes_shape(value) else None
         parsed = parse_tile(value, shape, sizes)
         said = replace(stated(value), shape=parsed.tile) if _is_tiling(parsed) else stated(value)
         return replace(said, layout=_single(parsed))
@@ -131,7 +131,7 @@ def read_written(value: object, shape: Any = None, *, known: Any = None, element
     if isinstance(value, FUNCTIONS):
         from layoutalg.notation.given import of_function
 
-        return Written(of_function(value, _sizes(known) if shape is None else shape))
+        return Written(of_function(value, tile_extents(known) if shape is None else shape))
     return _of_tensor(value) or Written(_single(value))
 
 
@@ -150,7 +150,7 @@ def _of_tensor(value: object) -> Written | None:
     return Written(found[0], found[1], int(width[1]) if width else None, text=f"the {type(value).__name__}")
 
 
-def _sizes(known: object) -> Any:
+def tile_extents(known: object) -> Any:
     """Return the extents of a layout in any form, outermost first; sizes as they are."""
     if known is None or isinstance(known, tuple):
         return known

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from instruments.conversion_loop import conversion_loop
 from judges.array_kernels import as_words
+from judges.conversion_moves import stated_moves_hold
 
 from layoutalg import LayoutError, LinearLayout, Unknown, conversion
 from layoutalg.codegen import hostsim
@@ -87,6 +88,7 @@ def test_elements_come_from_other_blocks(drawn, target):
     assert isinstance(plan, ConversionPlan)
     assert plan.check() is plan
     assert plan.certificate.check()
+    stated_moves_hold(plan)
     if plan.mechanism == "cluster":
         assert (
             walked(plan, elements(source), blocks) == elements(wanted).reshape(-1, wanted.in_dims["register"]).tolist()

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from judges.conversion_moves import stated_moves_hold
 
 from layoutalg import InfeasibleError, LayoutError, LinearLayout, Unknown
 from layoutalg.f2 import matrix
@@ -96,6 +97,7 @@ def test_plans_bring_every_register_its_element(draw, kind, registers, warps, bi
     plan = conversion(source, wanted, bits, exhaustive=exhaustive)
     assert isinstance(plan, ConversionPlan)
     every_plan_holds(plan)
+    stated_moves_hold(plan)
 
 
 @settings(max_examples=20, deadline=None)

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+import re
+
 import islpy
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from judges.affine_maps import evaluated
 from judges.families import ANSWERS, FAMILIES
 
 import layoutalg as la
 from layoutalg.cute import CoordinateLayout
 from layoutalg.cute.inttuple import product_each
+from layoutalg.ground.layout import takes_offsets
 from layoutalg.notation.write import FORMS
+from layoutalg.notation.written import tile_extents
 from layoutalg.testing import strategies as ours
 
 QUICK = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 ALWAYS = {
-    "cute": {"cute_cpp", "cute_type", "cute_dsl", "isl"},
+    "cute": {"cute_cpp", "cute_type", "cute_dsl", "mlir", "isl"},
     "composed": {"cute_cpp", "cute_type", "cute_dsl"},
-    "morphism": {"cute_cpp", "cute_type", "cute_dsl", "isl"},
+    "morphism": {"cute_cpp", "cute_type", "cute_dsl", "mlir", "isl"},
     "piecewise": {"isl"},
-    "integer": {"isl"},
-    "coordinate": {"isl"},
+    "integer": {"mlir", "isl"},
+    "coordinate": {"mlir", "isl"},
     "linear": set(),
     "hierarchical": set(),
 }
@@ -56,16 +61,62 @@ def test_what_is_written_is_read_back(family, form, data):
         offsets = coordinates_to_offsets(la.parse(text, shape), shape)
         assert offsets.reshape(-1, order="F").tolist() == [row for (row,) in table_of(layout)]
         return
-    back = la.parse(text)
-    if isinstance(layout, CoordinateLayout) and form != "isl":
+    back = la.parse(text, tile_extents(layout) if form == "mlir" else None)
+    if isinstance(layout, CoordinateLayout) and form not in ("isl", "mlir"):
         assert back == layout
     assert back.size == layout.size
-    if form == "isl" and isinstance(layout, la.LinearLayout | la.HierarchicalLayout):
+    if form in ("isl", "mlir") and isinstance(layout, la.LinearLayout | la.HierarchicalLayout):
         assert [[layout.at(index)] for index in range(layout.size)] == table_of(back)
     elif form in ("cute_cpp", "cute_type", "cute_dsl") and not isinstance(layout, CoordinateLayout):
         assert [layout.at(index) for index in range(layout.size)] == [back.at(index) for index in range(back.size)]
     else:
         assert table_of(back) == table_of(layout)
+
+
+@pytest.mark.parametrize("family", sorted(FAMILIES))
+@QUICK
+@given(data=st.data())
+def test_python_evaluates_what_is_written_for_mlir(family, data):
+    layout = data.draw(FAMILIES[family] | ANSWERS[family])
+    extents = tile_extents(layout)
+    assume(0 < layout.size <= 2**8 and not takes_offsets(layout))
+    try:
+        text = layout.to_text("mlir")
+    except la.LayoutError:
+        return
+    dimensions = [f"d{place}" for place in range(len(extents))]
+    if text.startswith("strided"):
+        strides, offset = re.fullmatch(r"strided<\[(.*)\](?:, offset: (.*))?>", text).groups()
+        terms = [f"{name} * {step}" for name, step in zip(dimensions, filter(None, strides.split(", ")), strict=True)]
+        results = [" + ".join([*terms, offset or "0"])]
+    else:
+        names, results = re.fullmatch(r"affine_map<\((.*)\) -> \((.*)\)>", text).groups()
+        assert names == ", ".join(dimensions)
+        results = results.split(", ")
+    points = [dict(zip(dimensions, reversed(point), strict=True)) for point in np.ndindex(*reversed(extents))]
+    found = [[evaluated(result, **point) for result in results] for point in points]
+    if isinstance(layout, la.LinearLayout | la.HierarchicalLayout):
+        assert found == [[layout.at(index)] for index in range(layout.size)]
+    else:
+        assert found == table_of(layout)
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("8 + (64,32):(40,1)", "strided<[40, 1], offset: 8>"),
+        ("((2,2),(1,4)):((1,2),(5,4))", "strided<[1, 4]>"),
+        ("((2,4),8):((1,16),2)", "affine_map<(d0, d1) -> (d0 mod 2 + (d0 floordiv 2) * 16 + d1 * 2)>"),
+        ("Z[i:4=(2), j:8=(-1) -> y%3] + (2)", "affine_map<(d0, d1) -> ((-d0 - d1 - 1) mod 3)>"),
+        (
+            "Sw<1,1,1> o 0 o (2,4):(4,1)",
+            "affine_map<(d0, d1) -> (d0 * 4 + d1 mod 2 + ((d0 + d1 floordiv 2) mod 2) * 2)>",
+        ),
+        ("(4,8):(E0,E1)", "affine_map<(d0, d1) -> (d0, d1)>"),
+    ],
+)
+def test_mlir_text_is_the_shortest_that_is_known(text, written):
+    assert la.parse(text).to_text("mlir") == written
 
 
 @QUICK
@@ -117,6 +168,10 @@ def test_a_swizzle_behind_a_pointer_acts_on_bytes(layout, base, width, form):
         ("(M,4):(4,1)", "cute_cpp", "no names"),
         ("(4,8):(E0+E1,E1)", "cute_dsl", "sum of basis elements"),
         ("{ [i] : 0 <= i < 4 }", "gluon", "linear"),
+        ("{ [i] : 0 <= i < 4 }", "mlir", "point set"),
+        ("{ [i, j] -> [i] : 0 <= i < 4 and 0 <= j <= i }", "mlir", "whole box"),
+        ("Sw<2,1,3> o 5 o (6,16):(16,1)", "mlir", "one expression"),
+        ("Sw<3,4,3>", "mlir", "apply it to a layout"),
         ("Sw<3,4,3> o 8 o (8,64):(64,1)", "cute_type", None),
     ],
 )
@@ -138,6 +193,7 @@ def test_unknown_forms_and_options_are_refused():
         lambda: value.to_text("c"),
         lambda: value.to_text(3),
         lambda: value.to_text("isl", element_bits=16),
+        lambda: value.to_text("mlir", element_bits=16),
         lambda: value.to_text("cute_cpp", element_bits=0),
     ):
         with pytest.raises(la.MalformedError, match="LA195"):

@@ -98,6 +98,8 @@ def _of_conversion(plan: ConversionPlan) -> Iterator[Fact]:
     yield said("conversion", head, {"mechanism": plan.mechanism, "cost": plan.cost.to_json(), "least": plan.least})
     yield said("from", first, plan.source.to_json())
     yield said("to", second, plan.destination.to_json())
+    if movement := plan.movement:
+        yield said("moves", movement)
     steps = steps_text(plan)
     yield said("steps", list(steps) or "none: the layouts are equal", list(steps))
     yield from _choice(plan)
