@@ -307,12 +307,13 @@ class ConversionPlan(
 
     @property
     def movement(self) -> str:
-        """How many values stay in their thread, and across what the others must move; "" with tables.
+        """How many values stay in their thread, and across what the others must move.
 
-        Values are counted by ``hierarchy.conversion_profile``: once for each destination place.
+        Values are counted by ``hierarchy.conversion_profile``: once for each destination place. Empty for tables, and
+        if the source holds copies, of which any may serve.
         """
         source, destination = (end.with_blocks(self.blocks) for end in (self.source, self.destination))
-        if source is None or destination is None:
+        if source is None or destination is None or not source.is_injective:
             return ""
         try:
             profile = conversion_profile(source, destination)
