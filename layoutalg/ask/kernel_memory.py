@@ -197,13 +197,21 @@ def _occurrence(rows: IntArray) -> IntArray:
     return np.asarray(np.tril(same, -1).sum(axis=2), dtype=np.int64)
 
 
+def _allocated(memory: TensorType) -> int:
+    """Return the bytes of an allocation: of all its buffers, padded in one piece, without padding behind the last."""
+    count = prod(memory.shape)
+    pairs: tuple[tuple[int, int], ...] = ()
+    if memory.attribute.kind == "padded_shared":
+        pairs = memory.layout().pairs
+    return (count + sum(padding * ((count - 1) // interval) for interval, padding in pairs)) * bits_of(memory) // 8
+
+
 def shared(scope: Scope, one: Operation, types: TensorTypes) -> Told | None:
     """Loads and stores of registers, and allocations with their bytes."""
     memory = next((entry for entry in types if "memdesc" in entry.text), None)
     if memory is None:
         return None
-    bytes_ = prod(memory.shape) * bits_of(memory) // 8
-    told = [f"{bytes_} bytes of shared memory"] if one.name == "ttg.local_alloc" else []
+    told = [f"{_allocated(memory)} bytes of shared memory"] if one.name == "ttg.local_alloc" else []
     registers = next((entry for entry in types if "memdesc" not in entry.text), None)
     if registers is None:
         return Told(tuple(told))

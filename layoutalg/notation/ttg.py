@@ -20,7 +20,7 @@ from difflib import get_close_matches
 from functools import partial
 from typing import Any, TypeAlias
 
-from layoutalg.f2 import LinearLayout
+from layoutalg.f2 import LinearLayout, ensure_not_larger, ensure_not_smaller, transpose_outs
 from layoutalg.ground.errors import LayoutError
 from layoutalg.ground.text import Grammar, Tokens
 from layoutalg.notation.triton import CODE, SHARED_AXES, THREAD_AXES, WHAT, fail, sizes_of, smallest, tensor_layout
@@ -328,6 +328,22 @@ def _partitioned(found: Attribute, shape: Any) -> LinearLayout:
     return partitioned_shared(layout, count, runs, dim)
 
 
+def _linear(found: Attribute, shape: Any) -> LinearLayout:
+    """Return basis vectors on a tensor: registers repeat them if it is larger, and what passes its end is folded."""
+    if shape is None:
+        return tensor_layout(found.entries, THREAD_AXES, None)
+    sizes = sizes_of(shape)
+    own = tensor_layout(found.entries, THREAD_AXES, None if any(found.entries.values()) else (1,) * len(sizes))
+    names = list(own.out_dims)
+    if len(names) != len(sizes):
+        fail("shape", f"must have {len(names)} dimensions, like the basis vectors", shape)
+    moved = [place for vector in own.bases["register"] for place, part in enumerate(vector) if part]
+    order = [names[place] for place in dict.fromkeys([*moved, *range(len(names))[::-1]])]
+    wanted = dict(zip(names, sizes, strict=True))
+    fitted = ensure_not_smaller(transpose_outs(own, order), wanted, "register")
+    return transpose_outs(ensure_not_larger(fitted, wanted, broadcast=False), names)
+
+
 def _slice(found: Attribute, shape: Any) -> LinearLayout:
     parent, dim = _attribute(found.entries, "parent"), found.entries["dim"]
     extents = list(sizes_of(shape))
@@ -437,7 +453,7 @@ MMA = ("versionMajor", "warpsPerCTA", "instrShape")
 BLOCKED = ("sizePerThread", "threadsPerWarp", "warpsPerCTA", "order")
 PHASED = ("vec", "perPhase", "maxPhase", "order")
 KINDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...], Callable[[Attribute, Any], Built]]] = {
-    "linear": ((), THREAD_AXES, lambda found, shape: tensor_layout(found.entries, THREAD_AXES, shape)),
+    "linear": ((), THREAD_AXES, lambda found, shape: _linear(found, shape)),
     "generic_linear": ((), THREAD_AXES, lambda found, shape: tensor_layout(found.entries, THREAD_AXES, shape)),
     "blocked": (BLOCKED, CLUSTER, partial(_blocked, blocked)),
     "slice": (("dim", "parent"), (), _slice),

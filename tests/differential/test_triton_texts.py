@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import subprocess
 from pathlib import Path
@@ -86,3 +87,13 @@ def test_fresh_texts_are_read():
     assert len(cases) > 200
     for case in cases:
         (seen if case["family"] == "view" else judged)(case)
+
+
+def test_basis_vectors_fit_tensors_as_in_triton() -> None:
+    """``#ttg.linear`` on larger and smaller tensors: registers repeat it, what passes the end is folded."""
+    cases = json.loads(gzip.decompress((HERE.parent / "data" / "triton_linear.json.gz").read_bytes()))
+    assert sum(case["tile"] != case["shape"] for case in cases) > 100
+    for case in cases:
+        parts = ", ".join(f"{axis} = {vectors}" for axis, vectors in case["bases"].items())
+        found = la.parse(f"#ttg.linear<{{{parts}, block = []}}>", case["shape"])
+        assert {axis: [list(vector) for vector in found.bases[axis]] for axis in case["found"]} == case["found"], case

@@ -387,3 +387,19 @@ module attributes {{"ttg.num-warps" = 1 : i32, ttg.target = "cuda:80", "ttg.thre
             every.append(la.banks(held, tile, 16, kind, target="sm_80"))
     wanted = every[0].turns if every[0].conflict_free else min(each.turns for each in every)
     assert load["answers"][0]["turns"] == wanted
+
+
+@settings(max_examples=30)
+@given(st.sampled_from([(16, 4), (32, 1), (64, 8)]), st.integers(1, 4), st.sampled_from(["f16", "f32", "i8"]))
+def test_allocations_have_the_bytes_of_their_padding(pair: tuple[int, int], buffers: int, dtype: str) -> None:
+    interval, padding = pair
+    memory = f"!ttg.memdesc<{buffers}x8x64x{dtype}, #p, #ttg.shared_memory, mutable>"
+    lines = [
+        f"#p = #ttg.padded_shared<[{interval}:+{padding}] {{order = [1, 0], shape = [8, 64]}}>",
+        'module attributes {ttg.target = "cuda:90"} {', "tt.func @f() {", f"%0 = ttg.local_alloc : () -> {memory}", "}",
+        "}",
+    ]  # fmt: skip
+    last = max(at + at // interval * padding for at in range(buffers * 8 * 64))
+    width = {"f16": 2, "f32": 4, "i8": 1}[dtype]
+    told: Any = la.explain("\n".join(lines))["lines"]
+    assert told[0]["told"] == [f"{(last + 1) * width} bytes of shared memory"]
