@@ -143,3 +143,14 @@ def test_a_probe_is_no_proof_for_commands_and_assertions(tmp_path: Path, capsys:
         assert_admissible(TENSOR, (64, 64), SWIZZLED, target="sm_100a")
     with pytest.raises(la.MalformedError, match="must be of the same problem"):
         TensorMapProbe(probe.problem.with_changes(oob_required="exact"), probe.reason, probe.plan)
+
+
+def test_a_probe_is_explained_as_one() -> None:
+    probe = la.tensormap(((1024, 512), None, "bf16"), (64, 64), target="sm_100a")
+    assert isinstance(probe, TensorMapProbe)
+    for subject in (probe, probe.problem):
+        told = la.explain(subject)
+        assert told.facts[0] == ("probe", tuple(str(probe).split("\n")))
+        assert told.facts[1][0] == "check on sm_90a"
+        assert told.facts[1][1][0].startswith("proved")
+    assert la.explain(la.Tensor((1024, 512)), target="sm_100a")["TMA"]["verdict"] == "probe"  # type: ignore[index]

@@ -147,7 +147,7 @@ def test_an_unexpected_error_is_one_line_and_70(error, words, plan_file, monkeyp
         raise error
 
     monkeypatch.delenv("LAYOUTALG_TRACEBACK", raising=False)
-    for name in ("cli.plans.check", "ask.explanation.plans.synthesize_tensormap", "cli.plans.plan_or_probe"):
+    for name in ("cli.plans.check", "ask.explanation.plans.plan_or_probe", "cli.plans.plan_or_probe"):
         monkeypatch.setattr(f"layoutalg.{name}", broken)
     file = plan_file if words[0] == "check" else EXAMPLE
     assert main([*words, str(file)]) == INTERNAL

@@ -17,8 +17,9 @@ from layoutalg.ground.polynomial_text import polynomial
 from layoutalg.proofs import tensormap as tensormaps
 from layoutalg.proofs import wgmma as operands
 from layoutalg.proofs.tensor import Tensor, size_text
-from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
-from layoutalg.synth import InadmissibleError, synthesize_tensormap
+from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProbe, TensorMapProblem
+from layoutalg.synth import InadmissibleError
+from layoutalg.synth.tensormap.probe import plan_or_probe
 from layoutalg.synth.wgmma import InadmissibleOperandError, OperandPlan, OperandProblem, synthesize_wgmma
 from layoutalg.targets.nvidia.tensormap import element_bytes
 
@@ -27,7 +28,7 @@ def problem_facts(problem: TensorMapProblem | OperandProblem, _target: str) -> I
     """Yield the plan of a problem, or why there is none."""
     try:
         if isinstance(problem, TensorMapProblem):
-            plan: Any = synthesize_tensormap(problem, seconds=clock.left(PLAN_SECONDS))
+            plan: Any = plan_or_probe(problem, seconds=clock.left(PLAN_SECONDS))
         else:
             plan = synthesize_wgmma(problem)
     except (InadmissibleError, InadmissibleOperandError) as error:
@@ -35,7 +36,14 @@ def problem_facts(problem: TensorMapProblem | OperandProblem, _target: str) -> I
         data = {"because": error.diagnostic.because.split("\n"), "repairs": repairs}
         yield said("inadmissible", str(error), data, holds=False)
         return
-    yield from _told(plan)
+    yield from probe_facts(plan, problem.arch) if isinstance(plan, TensorMapProbe) else _told(plan)
+
+
+def probe_facts(probe: TensorMapProbe, _target: str) -> Iterator[Fact]:
+    """Yield the plan that a device has to confirm, and what is proved of it for the target that was measured."""
+    yield said("probe", str(probe), probe.to_json())
+    verdict = tensormaps.check(probe.plan)
+    yield said(f"check on {probe.plan.problem.arch}", str(verdict), holds=bool(verdict))
 
 
 def _told(plan: TensorMapPlan | OperandPlan) -> Iterator[Fact]:
@@ -73,11 +81,12 @@ def tensor_facts(tensor: Tensor, target: str) -> Iterator[Fact]:
     yield said("assumed", f"a tile of {list(tile)}, row-major in shared memory", {"tile": list(tile)})
     try:
         problem = TensorMapProblem.of(tensor, tile, None, arch=target)
-        plan = synthesize_tensormap(problem, repair=False, seconds=clock.left(PLAN_SECONDS))
+        plan = plan_or_probe(problem, repair=False, seconds=clock.left(PLAN_SECONDS))
     except InadmissibleError as error:
         violations = [violation.to_json() for violation in error.violations]
         yield said(
             "TMA", [str(each) for each in error.violations], {"verdict": "inadmissible", "violations": violations}
         )
         return
-    yield said("TMA", str(plan), {"verdict": "admissible", "plan": plan.to_json()})
+    answer = plan.to_json()
+    yield said("TMA", str(plan), {"verdict": answer["verdict"], "plan": answer})
