@@ -310,7 +310,7 @@ class ConversionPlan(
         """How many values stay in their thread, and across what the others must move.
 
         Values are counted by ``hierarchy.conversion_profile``: once for each destination place. Empty for tables, and
-        if the source holds copies, of which any may serve.
+        if the source holds copies: any of them may serve.
         """
         source, destination = (end.with_blocks(self.blocks) for end in (self.source, self.destination))
         if source is None or destination is None or not source.is_injective:
