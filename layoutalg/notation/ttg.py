@@ -337,6 +337,8 @@ def _linear(found: Attribute, shape: Any) -> LinearLayout:
     names = list(own.out_dims)
     if len(names) != len(sizes):
         fail("shape", f"must have {len(names)} dimensions, like the basis vectors", shape)
+    if not own.is_surjective:  # Triton has none of these: read as they are, inside the tensor
+        return tensor_layout(found.entries, THREAD_AXES, shape)
     moved = [place for vector in own.bases["register"] for place, part in enumerate(vector) if part]
     order = [names[place] for place in dict.fromkeys([*moved, *range(len(names))[::-1]])]
     wanted = dict(zip(names, sizes, strict=True))
