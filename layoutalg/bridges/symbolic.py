@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from layoutalg.cute import CuteLayout
@@ -53,7 +54,7 @@ def compare(f: object, g: object, at: Callable[[object, object], Verdict]) -> Ve
                 except LayoutError:  # a side condition fails at these sizes
                     continue
                 if isinstance(found, Refuted):
-                    return Refuted(found.engine, {"sizes": sizes, **found.witness})
+                    return replace(found, witness={"sizes": sizes, **found.witness})
                 agreed += isinstance(found, Proved)
     except BudgetError as error:
         return Unknown(error.diagnostic.because, ("normal-form",))

@@ -14,6 +14,8 @@ _HEAD = b"""#b = #ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [4, 8], 
 #c = #ttg.blocked<{sizePerThread = [4, 1], threadsPerWarp = [8, 4], warpsPerCTA = [1, 1], order = [0, 1]}>
 #s = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [1, 0]}>
 #mem = #ttg.shared_memory
+#p = #ttg.padded_shared<[64:+4] {order = [1, 0], shape = [8, 32]}>
+#q = #ttg.linear<{register = [[0, 1]], lane = [[0, 2], [0, 4], [1, 0], [2, 0], [4, 0]], warp = [], block = []}>
 #t = #ttng.tensor_memory_encoding<blockM = 128, blockN = 32, colStride = 1>
 #l = #ttg.linear<{register = [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], \
 [16, 0]], warp = [[32, 0], [64, 0]], block = []}>
@@ -30,6 +32,8 @@ _LINES = (
     b"%5 = tt.load %4, %m : tensor<8x32x!tt.ptr<f16>, #b>",
     b"%5 = ttg.convert_layout %4 : tensor<8x32xf16, #b> -> tensor<8x32xf16, #c>",
     b"%5 = ttg.local_alloc %4 : (tensor<8x32xf16, #c>) -> !ttg.memdesc<8x32xf16, #s, #mem>",
+    b"%5 = ttg.local_alloc : () -> !ttg.memdesc<2x8x32xf16, #p, #mem, mutable>",
+    b"%5 = ttg.convert_layout %4 : tensor<8x32xf16, #b> -> tensor<8x32xf16, #q>",
     b"%5 = ttg.async_copy_global_to_local %4, %6 : tensor<8x32x!tt.ptr<f16>, #b> -> <8x32xf16, #s, #mem, mutable>",
     b"%5 = tt.trans %4 {order = array<i32: 1, 0>} : tensor<8x32xf32, #b> -> tensor<32x8xf32, #c>",
     b"%5 = tt.reshape %4 : tensor<8x32xf32, #b> -> tensor<16x16xf32, #c>",

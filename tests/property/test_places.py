@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import layoutalg as la
+from layoutalg.cli import main
 
 EXTENTS = {"register": 2, "lane": 3, "warp": 1}
 
@@ -85,3 +86,31 @@ def test_bad_coordinates_are_refused(at: Any) -> None:
 def test_other_things_have_no_elements() -> None:
     with pytest.raises(la.MalformedError, match="must be None for a descriptor"):
         la.explain("0x4000008000400840", at=(0, 0))
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_a_counterexample_is_the_point_where_its_values_are(data: st.DataObject) -> None:
+    shape = data.draw(st.tuples(st.integers(1, 5), st.tuples(st.integers(1, 4), st.integers(1, 4))))
+    strides = [data.draw(st.tuples(st.integers(0, 9), st.tuples(*[st.integers(0, 9)] * 2))) for _ in range(2)]
+    one, other = (la.CuteLayout(shape, stride) for stride in strides)
+    found = la.equivalent(one, other)
+    if isinstance(found, la.Refuted):
+        assert isinstance(found.point, tuple)
+        assert (one(*found.point), other(*found.point)) == (found.witness["f"], found.witness["g"])
+
+
+@settings(max_examples=40)
+@given(registers(), registers())
+def test_a_counterexample_of_registers_is_named_by_axes(one: la.LinearLayout, other: la.LinearLayout) -> None:
+    found = la.equivalent(one, other)
+    if isinstance(found, la.Refuted):
+        assert isinstance(found.point, dict)
+        assert one(**found.point) != other(**found.point)
+        packed = [values["dim0"] + 4 * values["dim1"] for values in (one(**found.point), other(**found.point))]
+        assert packed == [found.witness["f"], found.witness["g"]]
+
+
+def test_the_command_says_where_an_element_is(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "(64,64):(72,1)", "--at", "13,21", "--dtype", "f16"]) == 0
+    assert capsys.readouterr().out.startswith("at              (13, 21): element 957, byte 1914 of 16-bit elements\n")

@@ -125,9 +125,8 @@ def converted(request: Request, find: Finder, fragment: LinearLayout, together: 
         for place, wanted in enumerate(found):
             clock.check("repairs")
             if (wanted.in_dims["register"] == held.in_dims.get("register", 1)) == alike:
-                with contextlib.suppress(
-                    LayoutError
-                ):  # an element that no register holds, or a layout that is not read
+                # LayoutError: an element that no register holds, or a layout that is not read
+                with contextlib.suppress(LayoutError):
                     plan = conversion(held, wanted, bits, request.target)
                     made += [(plan.cost.cycles, place, wanted, plan)] if isinstance(plan, ConversionPlan) else []
         for cycles, _, wanted, plan in sorted(made, key=lambda each: each[:2]):
